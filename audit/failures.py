@@ -184,3 +184,36 @@ def guarded(what: str, evidence: Path | None = None) -> Iterator[None]:
             raise
         place = keep_story(error, evidence)
         raise failure_of(error, what, place) from None
+
+
+class Lenient:
+    """A context manager that can go on behind a failure without a word.
+
+    The run meets the failure again, where it is told.
+
+    Args:
+        lenient: whether it does; else every failure is raised.
+    """
+
+    def __init__(self, lenient: bool) -> None:
+        self._lenient = lenient
+
+    def __enter__(self) -> Self:
+        """Begin what may fail."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> bool:
+        """Return whether the run goes on behind a failure.
+
+        What ends a program on purpose still ends it.
+        """
+        if not self._lenient:
+            return False
+        if error is None:
+            return False
+        return not isinstance(error, ENDINGS)

@@ -149,7 +149,8 @@ class AuditRecord:
 
     Attributes:
         battery: every attack this version knows, so that a policy that misspells one is told.
-        share: of the trials that could be tried, the part that the budget took.
+        share: of the trials that could be tried, the least part that the budget took of an attack.
+        shares: by attack, where the budget took a larger part.
         attacks: exactly one result for every attack asked for.
         derived_by: the commands that made the target out of another one (a countermeasure), oldest
             first.
@@ -186,6 +187,11 @@ class AuditRecord:
     checks: tuple[Check, ...] = ()
     conditions: tuple[Condition, ...] = ()
     untested: tuple[str, ...] = ()
+    shares: dict[str, Annotated[float, Field(gt=0, le=1)]] = Field(default_factory=dict)
+
+    def share_of(self, attack: str) -> float:
+        """Return the part that the budget took of the trials of an attack."""
+        return self.shares.get(attack, self.share)
 
     @property
     def completed(self) -> dict[str, Result]:

@@ -144,6 +144,9 @@ def test_pages_that_cannot_be_decoded_are_all_named_before_a_scan(command, tmp_p
 def test_a_page_that_is_damaged_during_a_scan_ends_its_attack_and_no_other(
     checkpoints, tmp_path, monkeypatch
 ):
+    # So dear that the time allows no more than a quarter, in which membership does not compare the
+    # page.
+    monkeypatch.setattr("audit.workflows.planning.estimate", lambda *_: 1e6)
     data = tiny.corpus(tmp_path / "data", images=True)
     opened = open_scan(
         options(checkpoints, data, tmp_path / "out", only=("reconstruction", "membership"))

@@ -151,7 +151,7 @@ def ids(out):
 
 
 def test_a_sweep_is_one_scan_a_checkpoint_with_the_same_trials(
-    training_run, public_model, data, tmp_path
+    training_run, public_model, data, tmp_path, monkeypatch
 ):
     runs, out = shutil.copytree(training_run, tmp_path / "run"), tmp_path / "out"
     broken = shutil.copytree(runs / "checkpoint-50", runs / "checkpoint-75")
@@ -173,6 +173,9 @@ def test_a_sweep_is_one_scan_a_checkpoint_with_the_same_trials(
         ["checkpoint-100", "2"],
     ]
     names = ["checkpoint-50", "checkpoint-100"]
+    # However fast each of them is: time decides for a scan alone.
+    taken = [records.read(out / name) for name in names]
+    assert [(one.share, one.shares) for one in taken] == [(0.25, {})] * 2
     assert "trend.pdf" in result.output
     page = (out / "trend.html").read_text()
     assert "epoch" in page
@@ -189,7 +192,8 @@ def test_a_sweep_is_one_scan_a_checkpoint_with_the_same_trials(
     assert not any((out / name / "evidence" / "references").exists() for name in names)
     assert (out / "evidence").stat().st_mode & 0o777 == 0o700
     assert all((out / name / "report.html").exists() for name in names)
-    # As if each had been scanned on its own.
+    # As if each had been scanned on its own, and had time for no more.
+    monkeypatch.setattr("audit.workflows.planning.estimate", lambda *_: 1e6)
     alone = tmp_path / "alone"
     docaudit("scan", runs / names[1], data, "--out", alone, *more)
     assert without_times(records.read(alone)) == without_times(found[1])

@@ -12,8 +12,17 @@ import numpy as np
 from audit.engine.interface import Trial
 
 SHARES = {"quick": 0.25, "standard": 1.0, "full": 1.0}
-"""Share of the trials of each stratum by budget. `full` differs from `standard` in the attacks'
-parameters."""
+"""Least share of the trials of each stratum by budget. `full` differs from `standard` in the
+attacks' parameters."""
+BY_TIME = "quick"
+"""The budget that takes more than its least share of an attack's trials where a few minutes allow
+it."""
+SECONDS = 90.0
+"""Time that this budget has for the trials of all attacks together; least shares are taken in any
+case."""
+HALF = 0.5
+"""The only share between the least and all, so that a small difference in speed seldom changes a
+choice."""
 
 SEED = 0
 """Of a scan that is not told another: which trials a plan expects a budget to take."""
@@ -61,6 +70,47 @@ def sample(
             least = len({trial.unit for trial in ordered})
         taken += ordered[: max(math.ceil(share * len(ordered)), least)]
     return taken
+
+
+def choose_shares(seconds: Mapping[str, float], least: float) -> dict[str, float]:
+    """Choose the share of each attack's trials that a few minutes allow.
+
+    The cheapest attacks take all their trials, as long as these whole sets together stay within
+    `SECONDS`. Every other attack takes the least share. What is then left of `SECONDS` goes to
+    these others, cheapest first: each takes half of its trials where that still fits. All of them
+    never fit, or the attack would have been among the first.
+
+    Args:
+        seconds: that all trials of an attack take, by its name.
+        least: share that every attack takes, whatever the time.
+    """
+    shares = dict.fromkeys(seconds, least)
+    cheapest_first = sorted(seconds, key=lambda name: seconds[name])
+    whole = 0.0
+    for name in cheapest_first:
+        whole += seconds[name]
+        if whole > SECONDS:
+            break
+        shares[name] = 1.0
+    left = SECONDS - sum(share * seconds[name] for name, share in shares.items())
+    for name in cheapest_first:
+        added = (HALF - shares[name]) * seconds[name]
+        if 0 < added <= left:
+            shares[name] = HALF
+            left -= added
+    return shares
+
+
+def read_shares(stored: Mapping[str, float]) -> dict[str, float]:
+    """Read the shares of the attacks' trials as a scan stored them.
+
+    Raises:
+        ValueError: one is no share.
+    """
+    shares = {attack: float(share) for attack, share in stored.items()}
+    if not all(0 < share <= 1 for share in shares.values()):
+        raise ValueError("a share lies between 0 and 1")
+    return shares
 
 
 MEMBERS, OTHERS = ("member", "in"), ("heldout", "out")

@@ -226,7 +226,9 @@ def untried(record: AuditRecord, result: Result, number: Unresolved) -> bool:
     if awaited(result, number.name):
         return True
     return (
-        number.needed is not None and min(_sides(record)) >= number.needed and left_untried(record)
+        number.needed is not None
+        and min(_sides(record)) >= number.needed
+        and left_untried(record, result.attack)
     )
 
 
@@ -245,9 +247,9 @@ def awaited(result: Result, metric: str) -> bool:
     )
 
 
-def left_untried(record: AuditRecord) -> bool:
-    """Test whether a bound or the budget left untried what the data set holds."""
-    return record.share < 1 or bounded(record)
+def left_untried(record: AuditRecord, attack: str) -> bool:
+    """Test whether a bound or the budget left untried what the data set holds for an attack."""
+    return record.share_of(attack) < 1 or bounded(record)
 
 
 def bounded(record: AuditRecord) -> bool:

@@ -227,7 +227,7 @@ def _cannot_exceed(
     if limit.max is None or total > limit.max:
         return None
     reason = f"there are only {total} {measured.unit}: the count cannot exceed {limit.max:g}"
-    left = measured.total is None and (left_untried(record) or result.stage.early)
+    left = measured.total is None and (left_untried(record, limit.attack) or result.stage.early)
     return _undecided(
         limit, reason, ALL if left else MORE, "unresolved", excused=not limit.required and not left
     )
@@ -254,7 +254,7 @@ def remedy_at_hand(record: AuditRecord, decision: Decision) -> Decision:
     more = (
         decision.remedy in (MORE, MORE_PROVIDERS, MORE_OF_THEM) and decision.cause != "unresolved"
     )
-    if more and not decision.about_text and left_untried(record):
+    if more and not decision.about_text and left_untried(record, decision.limit.attack):
         return replace(decision, remedy=ALL)
     single = (
         not any(card.role.startswith("split") for card in record.references)

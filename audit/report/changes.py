@@ -69,12 +69,8 @@ def compare(
 
 
 def _identity(record: AuditRecord) -> Sequence[object]:
-    return (
-        record.target.sha256,
-        record.corpus.sha256,
-        (record.budget, record.share, record.bounds),
-        record.seed,
-    )
+    taken = record.budget, record.share, record.shares, record.bounds
+    return record.target.sha256, record.corpus.sha256, taken, record.seed
 
 
 def _row(old: Decision, new: Decision) -> ChangeRow:

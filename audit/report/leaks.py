@@ -13,7 +13,7 @@ from audit.policy.checks import p_explained
 from audit.policy.decision import Baseline
 from audit.record import AuditRecord, Result
 from audit.report.answer import EXTRACTING, LABELS, finding_sentence
-from audit.report.numbers import duration, show
+from audit.report.numbers import duration, share_tried, show
 from audit.stats.p_values import holm
 
 LEVEL = 0.025
@@ -296,7 +296,8 @@ def tried_in_part(record: AuditRecord) -> Iterator[str]:
     Nothing where all that could be tried was tried.
     """
     if record.share < 1:
-        yield f"The budget “{record.budget}” took {show(record.share, 'share')} of what could be tried."
+        tried = share_tried(record.share, record.shares)
+        yield f"The budget “{record.budget}” took {tried} of what could be tried."
     bounds = record.bounds
     if bounds is not None and bounds.documents is not None:
         yield f"At most {bounds.documents:,} of the documents trained on and never seen were tried."

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
@@ -77,6 +78,12 @@ def bare(value: float, form: Form, digits: int = 2) -> str:
 def show(value: float, form: Form, digits: int = 2) -> str:
     """Write a value with its unit: "62 %", "5.0 points", "1.54"."""
     return _with_unit(bare(value, form, digits), form)
+
+
+def share_tried(least: float, larger: Mapping[str, float]) -> str:
+    """Write the share of the trials that a budget took: "25 %", or "25 % to 100 %"."""
+    most = max(larger.values(), default=least)
+    return " to ".join(dict.fromkeys([show(least, "share"), show(most, "share")]))
 
 
 def _with_unit(text: str, form: Form) -> str:

@@ -303,6 +303,8 @@ def differences(old: AuditRecord, new: AuditRecord) -> list[str]:
     for result in old.attacks:
         if result.status == "completed" and result.attack in results:
             pairs += _parameters(result, results[result.attack], _same_version(old, new))
+            if old.budget == new.budget:
+                pairs.append(_shares(result.attack, old, new))
     return [f"{name}: OLD {one}, NEW {other}" for name, one, other in pairs if one != other]
 
 
@@ -321,9 +323,15 @@ def _conditions(record: AuditRecord) -> dict[str, str]:
         else "none",
         "the data set": f"{record.corpus.name} (sha256 {record.corpus.sha256[:PREFIX]})",
         "the seed": str(record.seed),
-        "the budget": f"{record.budget} ({record.share:.0%} of the trials)",
+        "the budget": record.budget,
         "the bound on trials": side or "none",
     }
+
+
+def _shares(attack: str, old: AuditRecord, new: AuditRecord) -> tuple[str, str, str]:
+    """Return the shares of an attack's trials that one budget took in both scans."""
+    name = f"{attack}: the share of its trials differs (--budget standard takes all)"
+    return name, f"{old.share_of(attack):.0%}", f"{new.share_of(attack):.0%}"
 
 
 def _parameters(old: Result, new: Result, same_version: bool) -> Iterator[tuple[str, str, str]]:

@@ -36,6 +36,7 @@ from audit.stats.power import MetricKind, certified, needed, pass_power
 from audit.targets.interface import NoModel
 
 UNTIMED = "give --model to time it"
+UNTIMED_SHARE = f"{UNTIMED}: a scan takes more of it than this share where time allows"
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class Cost:
         memory: peak of the trials that were timed, models included, in bytes; None where it was not
             measured.
         untimed: why there is no time, where nothing above says so.
+        share: of the trials that could be tried, what the budget takes.
     """
 
     attack: str
@@ -71,6 +73,7 @@ class Cost:
     seconds: float | None = None
     memory: int | None = None
     untimed: str = ""
+    share: float = 1.0
 
 
 Outlook = Literal[
@@ -583,10 +586,20 @@ def _at_most(attack: Attack, corpus: Corpus, share: float, documents: int | None
     sampled = reached = (math.ceil(share * sides[0]), math.ceil(share * sides[1]))
     if documents is not None:
         sampled, reached = _bounded(attack, corpus, sides, share, documents)
+    untimed = UNTIMED if share == 1 or documents is not None else UNTIMED_SHARE
     lacks, weakened = first_of(reasons, case, "data", "missing"), first_of(reasons, case, "weak")
     by_data, n_trials = first_of(reasons, case, "data") is not None, sum(sampled)
     return Cost(
-        attack.name, n_trials, False, reached, None, lacks, weakened, by_data, untimed=UNTIMED
+        attack.name,
+        n_trials,
+        False,
+        reached,
+        None,
+        lacks,
+        weakened,
+        by_data,
+        untimed=untimed,
+        share=share,
     )
 
 

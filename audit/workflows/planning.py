@@ -12,13 +12,13 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from audit.attacks.battery import BATTERY
 from audit.attacks.blind_baseline import Blind, of_trials
-from audit.attacks.budget import FOLDS, MEMBERS, OTHERS, SHARES, side_of
+from audit.attacks.budget import FOLDS, MEMBERS, OTHERS, choose_shares, read_shares, side_of
 from audit.attacks.interface import (
     Attack,
     Sides,
@@ -37,9 +37,11 @@ from audit.corpus.summary import public_warnings
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Progress, Trial, Work
 from audit.errors import EngineError, UsageError
+from audit.failures import Lenient
 from audit.files import write_atomically
 from audit.policy import Policy
 from audit.policy.limits import MEMBERSHIP
+from audit.record import Reason
 from audit.workflows.gate import load_policy
 from audit.workflows.options import ScanOptions
 from audit.workflows.plan import Cost, Plan, at_most, plan_limits
@@ -54,7 +56,8 @@ ones: a full width."""
 SHORT = 0.1
 """Seconds of a trial alone under which as many are timed together as a scan has in flight."""
 SECONDS = 20.0
-"""For the trials of all attacks together; a trial that was begun is finished."""
+"""For the trials of all attacks together, divided among those that can run; a trial that was begun
+is finished."""
 USED = 0.7
 """Share of a time that the trials are planned to take: models are loaded, trained and measured
 beside them."""
@@ -131,55 +134,123 @@ def blind_checks(
         ManifestError: an image is missing, damaged or too large.
     """
     limited = {limit.attack for limit in policy.limits if limit.max is not None}
-    fed = {
-        cost.attack for cost in costs if cost.lacks is None and cost.inapplicable is None
-    } & limited
+    shares = {cost.attack: cost.share for cost in costs if _is_fed(cost) and cost.attack in limited}
     found = {}
-    for attack in (kind.preset(budget) for kind in BATTERY if kind.name in fed):
+    for kind in BATTERY:
+        attack = kind.preset(budget)
         unit = compared_units(attack, corpus)
-        if unit is not None:
+        if attack.name in shares and unit is not None:
             found[attack.name] = of_trials(
-                corpus, may_try(attack, corpus), SHARES[budget], unit, progress
+                corpus, may_try(attack, corpus), shares[attack.name], unit, progress
             )
     return found
 
 
-def time_attacks(opened: ScanSetup, progress: Progress) -> tuple[Cost, ...]:
+def _is_fed(cost: Cost) -> bool:
+    """Tell whether an attack applies and lacks nothing."""
+    return cost.lacks is None and cost.inapplicable is None
+
+
+def time_attacks(opened: ScanSetup, progress: Progress, lenient: bool = False) -> tuple[Cost, ...]:
     """Count the trials of every attack that a scan would run, and estimate how long they take.
 
     References that somebody gave are used; none is trained. The time is that of the trials, without
-    training of references and without the intervals at the end.
+    training of references and without the intervals at the end. Where time decides, it chooses the
+    shares of the attacks' trials.
 
     Args:
         opened: the scan; its `out` is not touched.
         progress: of the attacks.
+        lenient: whether an attack that fails is passed over, without a cost; all are where
+            references fail.
     """
+    filled: LoadedReferences | None = None
+    with Lenient(lenient):
+        filled = _references_at_hand(opened)
+    if filled is None:
+        return ()
+    progress.stage("timing a few trials", len(opened.attacks))
+    by_time = opened.by_time
+    # Of a choice that is still to be made, all trials are timed.
+    timed = replace(opened, share=1.0) if by_time else opened
+    counted = []
+    for attack in opened.attacks:
+        with Lenient(lenient):
+            offer = _offer(opened, attack, filled)
+            counted.append((offer, _count(timed, offer, filled)))
+    pairs = _timed_pairs(timed, counted, filled, progress, lenient)
+    if not by_time:
+        return tuple(cost for _, cost in pairs)
+    seconds = {cost.attack: cost.seconds for _, cost in pairs if cost.seconds is not None}
+    chosen = replace(opened, shares=choose_shares(seconds, opened.share))
+    return tuple(_at_share(chosen, offer, cost) for offer, cost in pairs)
+
+
+def _references_at_hand(opened: ScanSetup) -> LoadedReferences:
+    """Load the references that somebody gave."""
     from audit.references.resolve import complete
     from audit.workflows.setup import usable_references
 
     needs = usable_references(opened.attacks, opened.target)
     if opened.prepared.auxiliary is None:
         needs.discard("auxiliary")
-    filled = complete(opened.prepared, needs, opened.target, Path(), opened.options.seed, SILENT)
-    progress.stage("timing a few trials", len(opened.attacks))
-    costs = []
-    for attack in opened.attacks:
-        costs.append(_cost(opened, attack, filled))
-        progress.advance()
-    return tuple(costs)
+    return complete(opened.prepared, needs, opened.target, Path(), opened.options.seed, SILENT)
+
+
+class _Offer(NamedTuple):
+    """An attack with all that it could try.
+
+    Attributes:
+        attack: with its parameters.
+        case: what it is put to.
+        reasons: why it does not apply, or is weakened.
+        trials: all that could be tried; empty where it does not apply.
+    """
+
+    attack: Attack
+    case: Case
+    reasons: Sequence[Reason]
+    trials: Sequence[Trial]
+
+
+def _offer(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> _Offer:
+    """List what an attack could try."""
+    case = Case(
+        opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled)
+    )
+    reasons = attack.applies(case)
+    trials: Sequence[Trial] = []
+    if first_of(reasons, case, "model") is None:
+        trials = attack.trials(case)
+    return _Offer(attack, case, reasons, trials)
+
+
+def _at_share(opened: ScanSetup, offer: _Offer, whole: Cost) -> Cost:
+    """Return the cost of the chosen share of an attack's trials, from that of all of them."""
+    if whole.inapplicable is not None:
+        return whole
+    trials = opened.sampled(offer.attack, offer.trials)
+    seconds = whole.seconds
+    if seconds is not None:
+        seconds *= len(trials) / max(1, whole.trials)
+    reached = _reached(most_units(offer.attack, opened.corpus), trials)
+    share = opened.share_of(offer.attack.name)
+    return replace(whole, trials=len(trials), reached=reached, seconds=seconds, share=share)
 
 
 def fit_time(opened: ScanSetup, progress: Progress) -> ScanSetup:
-    """Choose the part of the units of each side whose trials are expected to fit into the time of a scan.
+    """Choose what is expected to fit into the time of a scan.
 
-    The part is chosen once: it is stored in `evidence/`, which must exist, and read again by the
-    same scan.
+    That is a part of the units of each side where the time was given, else the share of each
+    attack's trials. It is chosen once: it is stored in `evidence/`, which must exist, and read
+    again by the same scan. No failure of model or page ends a scan here: an attack that cannot be
+    timed takes its least share, and fails where it runs.
 
     Raises:
-        EngineError: the stored part cannot be read.
+        EngineError: what was stored cannot be read.
     """
     options = opened.options
-    if options.seconds is None:
+    if options.seconds is None and not opened.by_time:
         return opened
     card, settings = (
         opened.target.card,
@@ -188,11 +259,25 @@ def fit_time(opened: ScanSetup, progress: Progress) -> ScanSetup:
     depends_on = repr((card.sha256, opened.corpus.sha256, opened.budget, settings, opened.attacks))
     path = options.evidence / f"time-{hashlib.sha256(depends_on.encode()).hexdigest()[:16]}.json"
     if options.fresh or not path.exists():
-        part = part_in(options.seconds, time_attacks(opened, progress))
-        write_atomically(path, json.dumps(part).encode(), mode=0o600)
+        costs = time_attacks(opened, progress, lenient=True)
+        shares = {cost.attack: cost.share for cost in costs}
+        chosen = shares if options.seconds is None else part_in(options.seconds, costs)
+        write_atomically(path, json.dumps(chosen).encode(), mode=0o600)
+    return _with_stored(opened, path)
+
+
+def _with_stored(opened: ScanSetup, path: Path) -> ScanSetup:
+    """Return the scan with the part of units, or the shares of trials, that it stored.
+
+    Raises:
+        EngineError: what was stored cannot be read.
+    """
     try:
-        return replace(opened, part=float(json.loads(path.read_bytes())))
-    except (OSError, ValueError, TypeError):
+        stored = json.loads(path.read_bytes())
+        if opened.options.seconds is not None:
+            return replace(opened, part=float(stored))
+        return replace(opened, shares=read_shares(stored))
+    except (OSError, ValueError, TypeError, AttributeError):
         raise EngineError(f"{path}: cannot be read", "scan again with --fresh") from None
 
 
@@ -216,35 +301,62 @@ def bounded_by_time(opened: ScanSetup, costs: Sequence[Cost]) -> tuple[Cost, ...
     return tuple(bounded)
 
 
-def _cost(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> Cost:
+def _count(opened: ScanSetup, offer: _Offer, filled: LoadedReferences) -> Cost:
+    """Count the trials that the budget takes of an attack, and the units that they are of."""
+    attack, case, reasons, everything = offer
+    reason = first_of(reasons, case, "model")
+    if reason is not None:
+        return Cost(attack.name, 0, True, (0, 0), reason)
+    trials = opened.sampled(attack, everything)
+    reached = _reached(most_units(attack, opened.corpus), trials)
+    lacks = _missing(opened, attack, filled) if trials else nothing_to_try(attack, case).why
+    weakened, by_data = first_of(reasons, case, "weak"), first_of(reasons, case, "data") is not None
+    share = opened.share_of(attack.name)
+    return Cost(
+        attack.name, len(trials), True, reached, None, lacks, weakened, by_data, share=share
+    )
+
+
+def _timed_pairs(
+    opened: ScanSetup,
+    counted: Sequence[tuple[_Offer, Cost]],
+    filled: LoadedReferences,
+    progress: Progress,
+    lenient: bool,
+) -> list[tuple[_Offer, Cost]]:
+    """Add the time of its trials to the cost of every attack that can run; see `time_attacks`."""
+    limit = SECONDS / max(1, sum(_is_fed(cost) for _, cost in counted))
+    pairs = []
+    for offer, cost in counted:
+        with Lenient(lenient):
+            with_time = cost
+            if _is_fed(cost):
+                with_time = _timed(opened, offer, filled, cost, limit)
+            pairs.append((offer, with_time))
+        progress.advance()
+    return pairs
+
+
+def _timed(
+    opened: ScanSetup, offer: _Offer, filled: LoadedReferences, cost: Cost, limit: float
+) -> Cost:
+    """Add to a cost the time that the trials are expected to take, and their peak of memory.
+
+    `limit`: see `estimate`.
+    """
     from audit.targets.machine import peak_memory
     from audit.workflows.execution import AttackWork
     from audit.workflows.number_format import wanted_format
 
-    case = Case(
-        opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled)
-    )
-    reasons = attack.applies(case)
-    reason = first_of(reasons, case, "model")
-    if reason is not None:
-        return Cost(attack.name, 0, True, (0, 0), reason)
-    trials = opened.sampled(attack.trials(case))
-    reached = _reached(most_units(attack, opened.corpus), trials)
-    lacks = _missing(opened, attack, filled) if trials else nothing_to_try(attack, case).why
-    weakened, by_data = first_of(reasons, case, "weak"), first_of(reasons, case, "data") is not None
-    cost = Cost(
-        attack.name, len(trials), True, reached, lacks=lacks, weakened=weakened, by_data=by_data
-    )
-    if lacks is not None:
-        return cost
+    attack, case = offer.attack, offer.case
     if "auxiliary" in attack.needs and filled.references.auxiliary is None:
         return replace(cost, untimed=TO_TRAIN)
+    trials = opened.sampled(attack, offer.trials)
     wanted = wanted_format(opened)
     target = opened.target if wanted == "float32" else opened.target.rounded(wanted)
     work = AttackWork(
         attack, Case(opened.defended(target), case.corpus, case.references), opened.options.seed
     )
-    limit = SECONDS / len(opened.attacks)
     peak_memory(case.target.card.device, restart=True)
     seconds = estimate(work, trials, opened.options.width, limit)
     return replace(cost, seconds=seconds, memory=peak_memory(case.target.card.device))

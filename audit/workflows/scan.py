@@ -211,10 +211,7 @@ def _run_guarded(opened: ScanSetup, progress: Progress, policy: Policy | None) -
     started, clock = now(), time.monotonic()
     declared = None if policy is None else declare(policy)
     origin = Origin(None if declared is None else declared.sha256)
-    if opened.options.seconds is not None:
-        from audit.workflows.planning import fit_time
-
-        opened = fit_time(opened, progress)
+    opened = _fitted(opened, progress)
     options, target, corpus, every = (
         opened.options,
         opened.target,
@@ -241,6 +238,10 @@ def _run_guarded(opened: ScanSetup, progress: Progress, policy: Policy | None) -
         for journal in origin.journals:
             journal.path.unlink(missing_ok=True)
         raise
+    shares = {
+        one.attack: opened.share_of(one.attack) for one in run.results if one.status == "completed"
+    }
+    least = min(shares.values(), default=opened.share)
     bounds = Bounds(options.documents, options.seconds, opened.part)
     record = AuditRecord(
         schema_version=2,
@@ -254,7 +255,8 @@ def _run_guarded(opened: ScanSetup, progress: Progress, policy: Policy | None) -
         ),
         references=run.references.cards if ran else (),
         budget=opened.budget,
-        share=opened.share,
+        share=least,
+        shares={attack: share for attack, share in shares.items() if share > least},
         seed=options.seed,
         battery=tuple(kind.name for kind in BATTERY),
         attacks=tuple(run.results),
@@ -275,6 +277,18 @@ def _run_guarded(opened: ScanSetup, progress: Progress, policy: Policy | None) -
     )
     write_owner(record, options.evidence, options.paths)
     return settle(record, run.limits)
+
+
+def _fitted(opened: ScanSetup, progress: Progress) -> ScanSetup:
+    """Return the scan with what fits into its time, where time decides anything.
+
+    See `planning.fit_time`.
+    """
+    if opened.options.seconds is None and not opened.by_time:
+        return opened
+    from audit.workflows.planning import fit_time
+
+    return fit_time(opened, progress)
 
 
 def _left_out(opened: ScanSetup) -> tuple[Result, ...]:
@@ -376,7 +390,7 @@ class _Run:
         everything = attack.trials(case)
         if not everything:
             return Result(attack.name, "skipped", nothing_to_try(attack, case))
-        trials = opened.sampled(everything)
+        trials = opened.sampled(attack, everything)
         checkpoint, agreement = choose_number_format(opened, attack, case, trials, progress)
         proof = read_proof(options.model_dir, opened.corpus)
         case = replace(case, target=opened.defended(checkpoint), canary_loss=proof)
@@ -385,7 +399,7 @@ class _Run:
         limited = attack.name in {limit.attack for limit in self.limits}
         staged = self.limits and options.stages and opened.share == 1
         for stage in STAGES if staged else (Stage(),):
-            tried = opened.sampled(everything, stage.share)
+            tried = opened.sampled(attack, everything, stage.share)
             if stage.early and not (
                 limited and p_value < 1 and len(tried) < len(trials) and _has_units(tried)
             ):
@@ -475,12 +489,13 @@ def read_outcomes(
         name: of the attack.
         progress: of trials that are not in the journal, and are tried again.
     """
+    opened = _fitted(opened, progress)
     (attack,) = (attack for attack in opened.attacks if attack.name == name)
     filled = fill_references(opened, progress)
     case = Case(
         opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled)
     )
-    trials = opened.sampled(attack.trials(case))
+    trials = opened.sampled(attack, attack.trials(case))
     checkpoint, _ = choose_number_format(opened, attack, case, trials, progress)
     return case, trials, collect_outcomes(opened, attack, checkpoint, filled, trials, progress)
 

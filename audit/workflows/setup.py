@@ -13,7 +13,7 @@ import numpy as np
 from audit import plugins
 from audit.attacks import text_of
 from audit.attacks.battery import BATTERY, AttackParameters, read_parameters
-from audit.attacks.budget import SHARES, sample
+from audit.attacks.budget import BY_TIME, SHARES, sample
 from audit.attacks.interface import Attack, nothing_to_try, why_inapplicable
 from audit.attacks.membership import MembershipInference
 from audit.attacks.membership.documents import describe_forgotten, select_forgotten
@@ -54,11 +54,12 @@ class ScanSetup:
     """Everything a scan reads, loaded and checked; nothing has been written yet.
 
     `attacks` and `share` (of the trials) follow from the budget; whoever replaces them names the
-    result in `budget`. `corpus` is without the documents that `copies` and `unread` leave out,
-    `whole` is as it was loaded. `parameters_file` is the sha256 of the file that set attack
-    parameters, `dp` the guarantee that the checkpoint states. `part` of the units fits into the
-    time that was given. `engine` runs the attacks' trials, on models on `device`; `notice` says of
-    it what nobody asked for. `folder` is the target's. `forgotten`: see `CorpusCard`.
+    result in `budget`. `shares` are of attacks that take another share, by their names; None: where
+    time decides, it was not asked yet. `corpus` is without the documents that `copies` and `unread`
+    leave out, `whole` is as it was loaded. `parameters_file` is the sha256 of the file that set
+    attack parameters, `dp` the guarantee that the checkpoint states. `part` of the units fits into
+    the time that was given. `engine` runs the attacks' trials, on models on `device`; `notice` says
+    of it what nobody asked for. `folder` is the target's. `forgotten`: see `CorpusCard`.
     """
 
     options: ScanOptions
@@ -81,12 +82,26 @@ class ScanSetup:
     device: str = "cpu"
     folder: CheckpointFolder | None = None
     forgotten: Forgotten | None = None
+    shares: Mapping[str, float] | None = None
 
-    def sampled(self, trials: Sequence[Trial], share: float = 1.0) -> list[Trial]:
-        """Sample a share of the trials that the budget takes; see `audit.attacks.budget.sample`."""
-        return sample(
-            trials, self.share * share, self.options.seed, self.options.documents, self.part
-        )
+    @property
+    def by_time(self) -> bool:
+        """Test whether time is still to choose the share of each attack's trials."""
+        bounded = self.options.documents is not None or self.options.seconds is not None
+        asked_here = self.target.card.is_model and self.device == self.target.card.device
+        return self.budget == BY_TIME and self.shares is None and asked_here and not bounded
+
+    def share_of(self, attack: str) -> float:
+        """Return the share of an attack's trials that the budget takes."""
+        return (self.shares or {}).get(attack, self.share)
+
+    def sampled(self, attack: Attack, trials: Sequence[Trial], share: float = 1.0) -> list[Trial]:
+        """Sample a share of the trials that the budget takes of an attack.
+
+        See `audit.attacks.budget.sample`.
+        """
+        taken = self.share_of(attack.name) * share
+        return sample(trials, taken, self.options.seed, self.options.documents, self.part)
 
     def asked(self, corpus: Corpus) -> Corpus:
         """Draw as many held-out documents as the bounds leave, for the measurement of usefulness."""

@@ -139,6 +139,9 @@ def test_all_its_evidence_can_be_kept_elsewhere(compared):
         out / "copied" / "comparison.json"
     ).read_text()
     assert str(kept) not in text
+    # The same trials of both sides, however fast each of them is: time decides for a scan alone.
+    sides = [json.loads(path.read_text()) for path in sorted(out.rglob("record.json"))]
+    assert [(one["share"], one["shares"]) for one in sides] == [(0.25, {})] * 2
 
 
 def test_a_countermeasure_that_changes_nothing_differs_by_nothing(compared):

@@ -3,10 +3,11 @@
 import math
 from collections import Counter, defaultdict
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.attacks.budget import FOLDS, SHARES, sample
+from audit.attacks.budget import FOLDS, SECONDS, SHARES, choose_shares, sample
 from audit.engine.interface import Trial
 
 shares = st.floats(0.01, 1.0)
@@ -93,6 +94,51 @@ def test_the_seed_decides_which_units_and_which_of_their_trials():
 
 def test_budgets_are_shares():
     assert SHARES["quick"] < SHARES["standard"] == SHARES["full"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "chosen"),
+    [
+        ({}, {}),
+        ({"a": 90}, {"a": 1.0}),
+        ({"a": 91}, {"a": 0.5}),
+        ({"a": 180}, {"a": 0.5}),
+        ({"a": 181}, {"a": 0.25}),
+        # What is cheap is taken whole, however dear the others are.
+        ({"a": 9000, "b": 60, "c": 0}, {"a": 0.25, "b": 1.0, "c": 1.0}),
+        # The cheapest first, whatever their order: 50 s and 40 s are as much as there is.
+        ({"a": 60, "b": 50, "c": 40}, {"a": 0.25, "b": 1.0, "c": 1.0}),
+        # The whole sets of two are too much for the third, whose half still fits.
+        ({"a": 60, "b": 30, "c": 20}, {"a": 0.5, "b": 1.0, "c": 1.0}),
+        # Of two dear ones the cheaper takes its half where the time that their quarters leave is
+        # enough.
+        ({"a": 70, "b": 51, "c": 50}, {"a": 0.25, "b": 0.25, "c": 1.0}),
+        ({"a": 72, "b": 48, "c": 46}, {"a": 0.25, "b": 0.5, "c": 1.0}),
+        # So much is taken whole that the quarters of the others are already too much.
+        ({"a": 300, "b": 95, "c": 80}, {"a": 0.25, "b": 0.25, "c": 1.0}),
+    ],
+)
+def test_what_is_cheap_is_taken_whole_and_what_is_dear_as_far_as_time_is_left(seconds, chosen):
+    assert choose_shares(seconds, 0.25) == chosen
+
+
+@given(st.dictionaries(st.text(max_size=3), st.floats(0, 1e6), max_size=9))
+def test_no_attack_takes_less_than_a_quarter_and_more_only_within_the_time(seconds):
+    chosen = choose_shares(seconds, 0.25)
+    assert chosen.keys() == seconds.keys()
+    assert {*chosen.values()} <= {0.25, 0.5, 1.0}
+    whole = []
+    others = []
+    in_all = 0.0
+    for name, share in chosen.items():
+        in_all += share * seconds[name]
+        if share == 1.0:
+            whole.append(seconds[name])
+        else:
+            others.append(seconds[name])
+    assert sum(whole) <= SECONDS * (1 + 1e-9)
+    assert max(whole, default=0.0) <= min(others, default=math.inf)
+    assert 0.5 not in chosen.values() or in_all <= SECONDS * (1 + 1e-9)
 
 
 @given(many_trials(), shares, seeds, st.integers(1, 6))

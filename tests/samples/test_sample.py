@@ -28,7 +28,8 @@ MAX_BYTES = {RECEIPTS: 15_000_000, QUESTIONS: 10_000_000}
 def scans(tmp_path_factory):
     """Both leaky models: (output folder, exit code, what it printed).
 
-    On a quarter of the units; the gate, which has scanned so already, says where its scans lie.
+    With the budget that tries least; the gate, which has scanned so already, says where its scans
+    lie.
     """
     given = os.environ.get("DOCAUDIT_SAMPLE_SCANS")
     root = tmp_path_factory.mktemp("sample") if given is None else Path(given)
@@ -146,10 +147,14 @@ def test_the_pdf_says_what_the_record_says(scans):
     first = printed.texts(out / "report.pdf")[0]
     assert "EXCEEDED" in first.upper()
     attack, *_ = records.read(out).attacks
-    found = next(
-        item for item in attack.measurements if item.name == "pr.member.attack.unique.lowest_loss"
+    measured = {item.name: item for item in attack.measurements if item.kind == "estimate"}
+    # The page shows the way of choosing that finds most, which the number of trials can change.
+    most = max(
+        ("", ".lowest_loss", ".near"),
+        key=lambda suffix: measured[f"excess_pr.unique{suffix}"].value,
     )
-    assert f"{round(found.value * found.n)} of {found.n}" in " ".join(first.split())
+    restored = measured[f"pr.member.attack.unique{most}"]
+    assert f"{round(restored.value * restored.n)} of {restored.n}" in " ".join(first.split())
 
 
 def _secrets(corpus):
