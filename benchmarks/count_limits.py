@@ -34,9 +34,9 @@ from audit.attacks.measuring import DOCUMENTS, VALUES
 from audit.measurements import Estimate, Measurement
 from audit.policy import Limit, load
 from audit.stats import rates
+from audit.stats.estimates import estimate
 from audit.stats.intervals import TAILS
 from audit.stats.ranking import count_outranking
-from audit.targets.utility import estimate
 from benchmarks.simulated_audits import fewer_resamples
 
 HERE = Path(__file__).parent

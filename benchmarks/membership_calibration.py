@@ -40,10 +40,10 @@ from audit.cards import CorpusCard, Environment, TargetCard, Timing
 from audit.measurements import Estimate, Measurement
 from audit.policy import Limit, Policy, evaluate, load
 from audit.record import AuditRecord, Result
+from audit.stats.estimates import estimate
 from audit.stats.likelihood_ratio import lira_offline, lira_online, sides
 from audit.stats.ranking import count_outranking
 from audit.stats.roc import auc_interval, low_advantage, tpr_at_fpr
-from audit.targets.utility import estimate
 
 ALPHA = 0.05
 RATE = 0.1

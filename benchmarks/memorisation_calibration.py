@@ -39,7 +39,7 @@ from audit.attacks.memorisation.fairness import (
 )
 from audit.measurements import Estimate, Measurement, Unresolved
 from audit.stats import rates
-from audit.targets.utility import estimate
+from audit.stats.estimates import estimate
 from benchmarks.simulated_audits import fired
 
 LIMIT, SIGNIFICANCE = 0.05, 0.05

@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from audit.arrays import Floats
 from audit.measurements import Estimate
+from audit.stats.estimates import estimate
 from audit.stats.intervals import Interval, cluster_sums
 from audit.stats.paired import sign_flip
 from audit.stats.rates import net, rate, scaled
-from audit.targets.utility import estimate
 
 UNIT = "questions"
 

@@ -24,9 +24,9 @@ from simulated_audits import decisions_of, fewer_resamples, worst
 from audit.measurements import Estimate
 from audit.policy import Limit, Policy, load
 from audit.record import Result
+from audit.stats.estimates import estimate
 from audit.stats.rates import excess_rate
 from audit.stats.roc import balanced_accuracy
-from audit.targets.utility import estimate
 
 SEED = 5
 RESAMPLES = 2_000

@@ -17,9 +17,9 @@ from audit.measurements import WAY_OF_WRITING, Check, Condition, Control, Estima
 from audit.policy import Decision
 from audit.policy.checks import LEVEL, settle
 from audit.record import AuditRecord
+from audit.stats.estimates import estimate
 from audit.stats.p_values import holm
 from audit.stats.roc import auc_interval
-from audit.targets.utility import estimate
 
 BOTH = ("reconstruction", "membership")
 QUIET, LEAKING = normal("leak", 0.0, 0.02), normal("leak", 0.5, 0.02)

@@ -25,8 +25,8 @@ from audit.measurements import Check, Unresolved
 from audit.policy import SIGNIFICANCE, STAGES, Policy, evaluate, is_sure
 from audit.record import AuditRecord, Result, Stage
 from audit.report.leaks import notes, tried_in_part
+from audit.stats.estimates import estimate
 from audit.stats.rates import excess_rate
-from audit.targets.utility import estimate
 from audit.workflows.diff import notes_on
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import run_scan

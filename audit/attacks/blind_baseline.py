@@ -36,8 +36,8 @@ from audit.measurements import (
 )
 from audit.record import Result
 from audit.stats.blind import ADVERSARY, MIN_UNITS, SIGNIFICANT, BlindCheck, blind_check
+from audit.stats.estimates import estimate
 from audit.stats.intervals import join_groups
-from audit.targets.utility import estimate
 
 Unit = Literal["document", "provider"]
 

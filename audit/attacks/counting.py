@@ -22,11 +22,11 @@ from audit.attacks.interface import AUDITED, WORDS
 from audit.attacks.measuring import NEEDED_DOCUMENTS, RETRAIN, DocumentColumns
 from audit.measurements import Check, Estimate, Measurement, Unresolved
 from audit.stats import rates
+from audit.stats.estimates import estimate
 from audit.stats.intervals import FINE_ALPHAS, Interval, cluster_sums
 from audit.stats.leaking import chance_of_value, chances_to_be_tried, count_leaking, leaking_p
 from audit.stats.ranking import excess_p
 from audit.stats.roc import FEW
-from audit.targets.utility import estimate
 
 FEWEST_OF_KIND = 6
 """Documents of a split under which no values of a kind are tested: they could hardly show

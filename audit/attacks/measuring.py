@@ -22,9 +22,9 @@ from audit.engine.interface import Progress, Trial
 from audit.measurements import PASS_ALPHA, Coverage, Estimate, Histogram, Measurement
 from audit.stats import rates
 from audit.stats.distances import NEAR_LETTERS, NEAR_SIMILARITY, similarity
+from audit.stats.estimates import estimate
 from audit.stats.intervals import Interval
 from audit.stats.paired import UnitScores
-from audit.targets.utility import estimate
 
 Item = TypeVar("Item")
 Mean = Literal["geometric", "arithmetic"]

@@ -22,6 +22,7 @@ from audit.measurements import (
     Measurement,
     Unresolved,
 )
+from audit.stats.estimates import estimate
 from audit.stats.ranking import ALLOWED, FEWEST_OTHERS, count_outranking, outranking_p
 from audit.stats.roc import (
     LOW_RATES,
@@ -31,7 +32,6 @@ from audit.stats.roc import (
     roc_points,
     tpr_at_fpr,
 )
-from audit.targets.utility import estimate
 
 LOW = "low_fpr_advantage"
 """True-positive rate minus false-positive rate at the lowest rate that is resolved, see

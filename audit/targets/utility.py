@@ -13,9 +13,10 @@ from audit.corpus.documents import Corpus, Document
 from audit.corpus.folding import fold
 from audit.corpus.images import page_view
 from audit.corpus.tagging import scheme_of
-from audit.measurements import PASS_ALPHA, Bound, Estimate, Measurement, Unresolved
+from audit.measurements import Measurement, Unresolved
 from audit.stats.distances import anls
-from audit.stats.intervals import Interval, beta_interval, cluster_sums, proportion
+from audit.stats.estimates import estimate as estimate
+from audit.stats.intervals import beta_interval, cluster_sums, proportion
 from audit.stats.paired import Ratios
 from audit.stats.rates import mean
 from audit.stats.resampling import bootstrap
@@ -34,21 +35,6 @@ Named = list[tuple[str, Encoding]]
 """Pages with the names of their documents."""
 Measured = tuple[Measurement, Ratios | None]
 """A measure, and the sums behind it by document; None without documents."""
-
-
-def estimate(name: str, interval: Interval, unit: str, null: float, null_kind: str) -> Estimate:
-    """Make a record's estimate of an interval; levels at which it has no bounds are left out."""
-    bounds = tuple(Bound(*bound) for bound in interval.bounds if np.isfinite(bound).all())
-    numbers = (
-        interval.value,
-        interval.low,
-        interval.high,
-        interval.n,
-        unit,
-        interval.clusters,
-        interval.method,
-    )
-    return Estimate(name, *numbers, null, null_kind, bounds=bounds, pass_alpha=PASS_ALPHA)  # type: ignore[arg-type]
 
 
 def usefulness(target: interface.Target, corpus: Corpus, seed: int) -> tuple[Measurement, ...]:

@@ -20,8 +20,8 @@ from audit.files import write_atomically
 from audit.measurements import STRICT, Estimate, Measurement
 from audit.record import Result
 from audit.report.comparison import Effect
+from audit.stats.estimates import estimate
 from audit.stats.paired import Difference, Kind, UnitScores, joined_difference, paired_difference
-from audit.targets.utility import estimate
 
 NOT_RESOLVED = "not resolved"
 _RESULT: TypeAdapter[Result] = TypeAdapter(Result)

@@ -18,10 +18,10 @@ from audit.corpus.documents import Corpus
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.measurements import Count, Estimate
 from audit.record import Reason, Result
+from audit.stats.estimates import estimate
 from audit.stats.intervals import make_interval
 from audit.stats.resampling import welch_reach
 from audit.targets.interface import TrainingLoss
-from audit.targets.utility import estimate
 
 TEXT = load(Path(__file__).with_suffix(".toml"))
 

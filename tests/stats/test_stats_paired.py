@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from audit.measurements import ALPHAS
+from audit.stats.estimates import estimate
 from audit.stats.intervals import Interval, proportion
 from audit.stats.paired import (
     Ratios,
@@ -14,7 +15,6 @@ from audit.stats.paired import (
     paired_difference,
     ratio_difference,
 )
-from audit.targets.utility import estimate
 
 RNG = np.random.default_rng
 

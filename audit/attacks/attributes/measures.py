@@ -29,10 +29,10 @@ from audit.measurements import (
     Measurement,
     Unresolved,
 )
+from audit.stats.estimates import estimate
 from audit.stats.intervals import median_interval
 from audit.stats.paired import UnitScores
 from audit.stats.rates import Columns, choose_columns, excess_mean, mean, net
-from audit.targets.utility import estimate
 
 ALLOWED = 0.15
 """The excess of one category over which no limit is passed: what `default.toml` allows on all

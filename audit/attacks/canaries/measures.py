@@ -18,11 +18,11 @@ from audit.corpus.canaries.schema import PATTERNS, Canary
 from audit.engine.interface import Json
 from audit.measurements import ALPHAS, STRICT, Bound, Estimate, Histogram, Measurement, Unresolved
 from audit.stats import rates
+from audit.stats.estimates import estimate
 from audit.stats.intervals import Interval, proportion
 from audit.stats.likelihood_ratio import chance_exposure
 from audit.stats.paired import UnitScores
 from audit.stats.resampling import widen_to_welch
-from audit.targets.utility import estimate
 
 UNIT = "canaries"
 POWER = "most_bits"

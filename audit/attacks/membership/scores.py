@@ -17,10 +17,10 @@ from audit.corpus.near_copies import group_copies
 from audit.engine.interface import Json, Progress, Trial
 from audit.measurements import Curve, Diagnostic, Measurement, Role, Unresolved
 from audit.record import Result
+from audit.stats.estimates import estimate
 from audit.stats.likelihood_ratio import lira_offline, lira_online, sides
 from audit.stats.ranking import FEWEST_PAIRS, rank_correlation
 from audit.targets.interface import RowLoss
-from audit.targets.utility import estimate
 
 SCORES = ("loss", "calibrated", "ratio", "row", "lira")
 POWER = "reference_power"

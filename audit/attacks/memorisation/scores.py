@@ -26,10 +26,10 @@ from audit.engine.interface import Json, Progress, Trial
 from audit.measurements import Count, Coverage, Estimate, Histogram, Measurement, Unresolved
 from audit.stats import rates
 from audit.stats.distances import anls, join_near
+from audit.stats.estimates import estimate
 from audit.stats.intervals import Interval
 from audit.stats.paired import UnitScores
 from audit.stats.rates import mean
-from audit.targets.utility import estimate
 
 IDENTIFIED = "identified"
 """Distinct personal values: how many people and numbers a model gives away."""

@@ -28,9 +28,9 @@ from audit.corpus.summary import unnamed_members
 from audit.engine.interface import SILENT, Progress
 from audit.measurements import Count, Curve, Diagnostic, Histogram, Measurement, Unresolved
 from audit.record import Result
+from audit.stats.estimates import estimate
 from audit.stats.intervals import Interval, median_interval
 from audit.stats.roc import lowest_resolved
-from audit.targets.utility import estimate
 
 POWER = "questions_a_provider"
 """The median number of questions that are compared of a provider: what the paper finds lives where there are five, or

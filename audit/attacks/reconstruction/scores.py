@@ -51,11 +51,11 @@ from audit.measurements import (
     Unresolved,
 )
 from audit.record import Result
+from audit.stats.estimates import estimate
 from audit.stats.intervals import Interval, proportion
 from audit.stats.ranking import at, at_interval
 from audit.stats.rates import Columns, choose_columns, excess_mean, excess_rate, net
 from audit.stats.resampling import MIN_CLUSTERS
-from audit.targets.utility import estimate
 
 SERIES: tuple[tuple[Split, str], ...] = (
     ("member", "attack"),

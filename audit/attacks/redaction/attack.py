@@ -27,10 +27,10 @@ from audit.corpus.redaction import redacted_spans
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.measurements import Count, Diagnostic, Measurement, Unresolved
 from audit.record import Reason, Result
+from audit.stats.estimates import estimate
 from audit.stats.intervals import proportion
 from audit.stats.lift import WorstClass, lift_share, worst_class
 from audit.stats.rates import net
-from audit.targets.utility import estimate
 
 NOT_REDACTED = "the data set does not declare redacted values"
 STATE_IT = (

@@ -26,6 +26,7 @@ from audit.corpus.documents import CATEGORIES, Box, Corpus, Document, Entity, Ma
 from audit.corpus.redaction import FIXED, STAR, is_page
 from audit.engine.interface import Json, Progress, Request
 from audit.measurements import Measurement, Unresolved
+from audit.stats.estimates import estimate
 from audit.stats.rates import excess_rate, net
 from audit.targets.encoded_page import Encoding
 from audit.targets.interface import (
@@ -36,7 +37,6 @@ from audit.targets.interface import (
     Target,
     TokenTarget,
 )
-from audit.targets.utility import estimate
 
 N_TOKENS = 20
 """Tokens a masked language model is asked for at a place."""
