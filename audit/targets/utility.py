@@ -109,9 +109,11 @@ def _pages(
 
 def _ratios(documents: Sequence[str], values: Any, clusters: Ints) -> Ratios | None:
     """Sum values by document; documents are 0, 1, and so on."""
+    if not documents:
+        return None
     rows = np.asarray(values, np.float64)
     sums = cluster_sums([rows, np.ones_like(rows)], clusters)
-    return Ratios(documents, sums[:, 0], sums[:, 1]) if len(documents) else None
+    return Ratios(documents, sums[:, 0], sums[:, 1])
 
 
 def _measure_masked(
