@@ -1,6 +1,6 @@
 """Processor time of a scan's steps after its forward passes, each beside the slower way to the same result.
 
-    python benchmarks/after_the_passes.py       # prints a table, writes
+    python -m benchmarks.after_the_passes       # prints a table, writes
     benchmarks/after_the_passes.json
 
 Both ways of a step run in turn in one process, several times; the least processor time (user and

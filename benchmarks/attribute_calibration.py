@@ -6,7 +6,7 @@ what is likely anyway. Values are picked, measured and held against the limits b
 the policy's own code, Holm over all limits and both methods. A leak is a share of the members' true
 values that the target remembers. The blind check is left out.
 
-    python benchmarks/attribute_calibration.py      # writes benchmarks/attribute_calibration.json
+    python -m benchmarks.attribute_calibration      # writes benchmarks/attribute_calibration.json
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import simulated_attacks as attacks
-from simulated_attacks import Audit
-from simulated_audits import decisions_of, fewer_resamples, worst
 
 from audit.policy import Policy, load
+from benchmarks import simulated_attacks as attacks
+from benchmarks.simulated_attacks import Audit
+from benchmarks.simulated_audits import decisions_of, fewer_resamples, worst
 
 SIZES = (40, 75, 150, 300, 1000)
 CORRELATIONS = (0.0, 0.3)

@@ -5,7 +5,7 @@ images included, that `corpus/describe.py` describes once. Nothing is trained: t
 a model. Where documents or providers were split by lot, a p of 5 % or less is a false alarm; where
 documents were split by their date, it is what is wanted.
 
-    python benchmarks/blind_calibration.py            # writes benchmarks/blind_calibration.json
+    python -m benchmarks.blind_calibration            # writes benchmarks/blind_calibration.json
 """
 
 from __future__ import annotations

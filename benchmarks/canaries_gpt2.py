@@ -3,10 +3,8 @@
 A GPT-2 of 2 layers x 96, trained from random weights for 40 epochs on 160 rows of forms (80 pages,
 two questions each) and on 64 canaries, of which a coin puts each in: pins, made-up names and codes
 in 1, 4 and 16 copies, which no page prints. A second model, the baseline, has the rows of 80 other
-forms and no canaries. The Trainer's batches go through `CanaryCallback`. `memaudit.py` trains such
-models too.
-
-    python benchmarks/canaries_gpt2.py          # writes benchmarks/canaries_gpt2.json; 6 minutes
+forms and no canaries. The Trainer's batches go through `CanaryCallback`.
+    python -m benchmarks.canaries_gpt2          # writes benchmarks/canaries_gpt2.json; 6 minutes
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tables 2 and 3 of the canary extraction paper (Parikh et al. 2022) on a part of Snips, with the exact minimiser.
 
-    python benchmarks/canaries_snips.py --snips ../shared/data/snips \
+    python -m benchmarks.canaries_snips --snips ../shared/data/snips \
         --embeddings ../shared/models/minilm-l6-h384 --jobs 2
 
 trains 10 models in each cell of 3 numbers of copies and 7 rows of defences, with one canary of each
@@ -29,9 +29,10 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
-from canaries_snips_attacks import attack, usefulness
-from canaries_snips_models import REPEATS, ROWS, Cell, Settings, material, train
-from canaries_snips_report import write_report
+
+from benchmarks.canaries_snips_attacks import attack, usefulness
+from benchmarks.canaries_snips_models import REPEATS, ROWS, Cell, Settings, material, train
+from benchmarks.canaries_snips_report import write_report
 
 HERE = Path(__file__).parent
 

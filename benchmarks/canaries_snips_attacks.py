@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from canaries_snips_models import PATTERN_NAMES, PREFIXES, Cell, completions, utterance
 
 from audit.arrays import Floats, Ints
 from audit.attacks.canaries.pages import Inversion, completion_scorer, invert
@@ -23,6 +22,7 @@ from audit.extensions.papers.utterance_target import NluTarget
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.forward import frozen
 from audit.targets.interface import BestIntent, CompletionLoss, TagProbabilities
+from benchmarks.canaries_snips_models import PATTERN_NAMES, PREFIXES, Cell, completions, utterance
 
 SETTINGS = Inversion()
 """The paper's, with four starts near 0 in place of one."""

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from canaries_snips_models import PATTERN_NAMES, ROWS
+
+from benchmarks.canaries_snips_models import PATTERN_NAMES, ROWS
 
 ALIKE = 0.1
 """Mean HDTs closer than this are called alike (ours): the intervals of 10 models are wider."""
@@ -76,7 +77,9 @@ def _reason(row: str, ours: float, theirs: float) -> str:
     if abs(ours - theirs) < ALIKE:
         return "Alike"
     defence = next(name for name in WEIGHT if name in row.split("+"))
-    return f"Lower: {LOWER[defence]}" if ours < theirs else f"Higher: {HIGHER[defence]}"
+    if ours < theirs:
+        return f"Lower: {LOWER[defence]}"
+    return f"Higher: {HIGHER[defence]}"
 
 
 def _left_over(lines: Sequence[Mapping[str, Any]]) -> str:

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from canaries_snips_findings import findings
-from canaries_snips_models import PATTERN_NAMES, ROWS, Settings
 
 from audit.corpus.canaries.schema import PATTERNS
 from audit.stats.intervals import Interval, clopper_pearson
 from audit.stats.rates import mean
+from benchmarks.canaries_snips_findings import findings
+from benchmarks.canaries_snips_models import PATTERN_NAMES, ROWS, Settings
 
 Line = Mapping[str, Any]
 TABLE_2 = {"color": (10, 0.40, 0.30), "pin": (500, 0.40, 0.27), "call": (10, 0.30, 0.40)}
@@ -177,7 +177,9 @@ def _hdt(cell: Sequence[Line], pattern: str, attack: str) -> str:
     """The mean HDT of a cell; nothing where this attack was not made."""
     found = [(line["number"], line["patterns"][pattern].get(attack)) for line in cell]
     made = [(number, one["hdt"]) for number, one in found if one is not None]
-    return _mean_words([hdt for _, hdt in made], [number for number, _ in made]) if made else ""
+    if made:
+        return _mean_words([hdt for _, hdt in made], [number for number, _ in made])
+    return ""
 
 
 def _mean_words(values: Sequence[float], numbers: Sequence[int]) -> str:

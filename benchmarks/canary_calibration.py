@@ -10,7 +10,7 @@ An audit is decided as a policy with these three limits does: violated when a le
 one (one-sided 5 %, Holm over the three), passed when all three intervals are within and no alarm
 speaks for a leak.
 
-    python benchmarks/canary_calibration.py             # writes benchmarks/canary_calibration.json
+    python -m benchmarks.canary_calibration             # writes benchmarks/canary_calibration.json
 """
 
 from __future__ import annotations
@@ -98,7 +98,9 @@ def rank_of(canary: Canary, leak: tuple[str, float] | None, rng: Generator) -> i
         return math.ceil(luck / 2**size)
     if rng.random() >= size:
         return luck
-    return 1 if metric == "excess" else int(rng.integers(1, 4))
+    if metric == "excess":
+        return 1
+    return int(rng.integers(1, 4))
 
 
 def p_value(estimate: Estimate, limit: float) -> float:

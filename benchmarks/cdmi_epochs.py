@@ -1,6 +1,6 @@
 """Figure 7 of the CDMI paper on two cores: exact recovery of SROIE's fields after more and more epochs.
 
-    python benchmarks/cdmi_epochs.py --sroie ../shared/data/sroie --backbone
+    python -m benchmarks.cdmi_epochs --sroie ../shared/data/sroie --backbone
     ../shared/models/minilm-l6-h384
 
 The smallest setting in which the paper's effect can appear. A LayoutLM without images is made of a
@@ -28,12 +28,8 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "sample_models"))
 
-import cdmi_report
-import cdmi_tables
 import numpy as np
 import torch
-from cdmi_numbers import Number
-from cdmi_tables import Setting
 
 from audit.attacks.fields import field_of
 from audit.attacks.interface import AUDITED
@@ -52,6 +48,9 @@ from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.families import family_of
 from audit.targets.encoders.loading import load
 from audit.workflows.scan import read_outcomes
+from benchmarks import cdmi_report, cdmi_tables
+from benchmarks.cdmi_numbers import Number
+from benchmarks.cdmi_tables import Setting
 
 HERE = Path(__file__).parent / "cdmi_epochs"
 RECEIPTS = 453

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from cdmi_numbers import Number, read_numbers
 
 from audit import record as records
 from audit.measurements import Estimate
 from audit.record import AuditRecord, Result
+from benchmarks.cdmi_numbers import Number, read_numbers
 
 MIN_POWER = 0.5
 """The candidate recall under which the default policy passes nothing."""
@@ -405,4 +405,6 @@ def number(numbers: Mapping[str, Number], name: str) -> str:
 
 def text(found: Estimate | Number | None) -> str:
     """A number with its interval; None is unresolved."""
-    return f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]" if found else "unresolved"
+    if found:
+        return f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
+    return "unresolved"

@@ -1,7 +1,7 @@
 """How fast CDMI runs, against a plain loop that follows algorithm 2 of the paper literally.
 
-    python benchmarks/cdmi_tables.py --stage train --only sroie-public-mlm --only
-    sroie-token-classification-unimodal python benchmarks/cdmi_speed.py
+    python -m benchmarks.cdmi_tables --stage train --only sroie-public-mlm --only
+    sroie-token-classification-unimodal python -m benchmarks.cdmi_speed
 
 The loop (here, not in the package) takes one field, one attempt, one batch of candidates at a time.
 Both get the same seed and the same padded lengths and must give the same tokens field by field.

@@ -1,6 +1,6 @@
 """Table 5 of the CDMI paper on SROIE and FUNSD, with a small backbone, and what the held-out control says about it.
 
-    python benchmarks/cdmi_tables.py --sroie ../shared/data/sroie --funsd ../shared/data/funsd \
+    python -m benchmarks.cdmi_tables --sroie ../shared/data/sroie --funsd ../shared/data/funsd \
         --backbone ../shared/models/minilm-l6-h384
 
 imports both corpora, makes a LayoutLM out of the first layers of a BERT-like backbone (box
@@ -30,10 +30,6 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 import numpy as np
 import torch
-from cdmi_numbers import write_numbers
-from cdmi_report import write_table
-from cdmi_training import BestEpochs, ScoringTrainer
-from starts import start_with_images
 from transformers import BertModel, LayoutLMConfig, LayoutLMForMaskedLM
 
 from audit import record as records
@@ -54,6 +50,10 @@ from audit.targets.encoders.loading import load
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import claim_folder, run_scan
 from audit.workflows.setup import ScanSetup, open_scan
+from benchmarks.cdmi_numbers import write_numbers
+from benchmarks.cdmi_report import write_table
+from benchmarks.cdmi_training import BestEpochs, ScoringTrainer
+from benchmarks.starts import start_with_images
 
 HERE = Path(__file__).parent
 SHARES: dict[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.4}

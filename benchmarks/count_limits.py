@@ -108,7 +108,9 @@ def cells() -> Iterator[Cell]:
 
 def ways_of(cell: Cell) -> tuple[str, ...]:
     """Return the ways to take a value for found that are simulated."""
-    return ("exact",) if cell.count[0] == ATTRIBUTES else ("exact", "near")
+    if cell.count[0] == ATTRIBUTES:
+        return ("exact",)
+    return ("exact", "near")
 
 
 def limit_of(policy: str, count: tuple[str, str]) -> Limit:
@@ -256,7 +258,9 @@ def _n_leaked(cell: Cell) -> int:
 
 
 def _total(cell: Cell) -> int:
-    return cell.documents if cell.count[1] == DOCUMENTS else cell.documents * ROWS
+    if cell.count[1] == DOCUMENTS:
+        return cell.documents
+    return cell.documents * ROWS
 
 
 def _tried(

@@ -1,6 +1,6 @@
 """What countermeasures change on the sample that answers questions (Pinto et al. 2024, tables 1 and 2).
 
-    python benchmarks/countermeasures.py [--only blocking] [--work FOLDER]
+    python -m benchmarks.countermeasures [--only blocking] [--work FOLDER]
 
 Runs `docaudit defend` for each countermeasure on `sample_models/questions/` and writes
 `benchmarks/countermeasures/`: each comparison as it is, and a README with all of them. What is in

@@ -8,8 +8,8 @@ thread, in turn, several times; the ratio is that of the medians of processor se
 of what is trained: everything but the embeddings, and the query and value projections of attention
 (those that low-rank adapters change).
 
-    OMP_NUM_THREADS=1 python benchmarks/dp_engines.py    # writes benchmarks/dp_engines.json
-    OMP_NUM_THREADS=1 python benchmarks/dp_engines.py --pages 4 --rounds 1 --out /tmp/engines.json
+    OMP_NUM_THREADS=1 python -m benchmarks.dp_engines    # writes benchmarks/dp_engines.json
+    OMP_NUM_THREADS=1 python -m benchmarks.dp_engines --pages 4 --rounds 1 --out /tmp/engines.json
      # does it run?
 """
 

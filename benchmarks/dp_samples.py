@@ -1,6 +1,6 @@
 """What differential privacy buys and costs on the samples: `docaudit defend dp` at epsilon 2, 8 and without noise.
 
-    python benchmarks/dp_samples.py [--only utterances] [--work FOLDER]
+    python -m benchmarks.dp_samples [--only utterances] [--work FOLDER]
 
 Every training starts from the sample's `pretrained`, protects documents, and is scanned with the
 whole battery before and after. Writes `benchmarks/dp_samples/`: each comparison and guarantee as it

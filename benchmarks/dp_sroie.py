@@ -1,6 +1,6 @@
 """Record-level private training of a LayoutLM on SROIE: reconstruction before and after, and the time it takes.
 
-    python benchmarks/dp_sroie.py --sroie ../shared/data/sroie --backbone
+    python -m benchmarks.dp_sroie --sroie ../shared/data/sroie --backbone
     ../shared/models/minilm-l6-h384
 
 Data, start and audit are those of `cdmi_tables.py` (a LayoutLM made of two layers of the backbone,
@@ -29,11 +29,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import torch
-from cdmi_numbers import Number, write_numbers
-from cdmi_report import numbers_in
-from cdmi_tables import Setting, make_data, make_pretrained, make_start, train
-from dp_engines import measure as measure_engines
-from dp_engines import trained as trained_parameters
 
 from audit import record as records
 from audit.attacks.reconstruction import Reconstruction
@@ -52,6 +47,11 @@ from audit.targets.encoders.loading import load
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import claim_folder, run_scan
 from audit.workflows.setup import open_scan
+from benchmarks.cdmi_numbers import Number, write_numbers
+from benchmarks.cdmi_report import numbers_in
+from benchmarks.cdmi_tables import Setting, make_data, make_pretrained, make_start, train
+from benchmarks.dp_engines import measure as measure_engines
+from benchmarks.dp_engines import trained as trained_parameters
 
 HERE = Path(__file__).parent
 OUT = HERE / "dp_sroie"
@@ -261,7 +261,9 @@ def row(name: str) -> str:
 
 def shown(item: Estimate | Number | None) -> str:
     """A number with its interval."""
-    return "-" if item is None else f"{item.value:.3f} [{item.low:.3f}, {item.high:.3f}]"
+    if item is None:
+        return "-"
+    return f"{item.value:.3f} [{item.low:.3f}, {item.high:.3f}]"
 
 
 if __name__ == "__main__":

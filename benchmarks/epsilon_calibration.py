@@ -8,7 +8,7 @@ mechanism adds noise to it, of the deviation that is exactly (epsilon, delta)-pr
 2018). Where nothing leaks scores are noise and epsilon is 0; the rule that takes the largest bound
 over all numbers of guesses stands beside.
 
-    python benchmarks/epsilon_calibration.py            # writes benchmarks/epsilon_calibration.json
+    python -m benchmarks.epsilon_calibration            # writes benchmarks/epsilon_calibration.json
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ policy is the shipped one, without its conditions on power and coverage; no blin
 "Known" documents have 30 logits more than others, "hated" ones 30 less. A "leak" is added to all
 listed documents, in SDs of the noise.
 
-    python benchmarks/forget_calibration.py # writes forget_calibration.json and the table of
+    python -m benchmarks.forget_calibration # writes forget_calibration.json and the table of
     forget_calibration.md
 """
 
@@ -23,7 +23,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from membership_calibration import (
+
+from audit.attacks.membership.mixture import check_mixture
+from audit.attacks.membership.scores import WORSE, counted_scores
+from audit.cards import Forgotten
+from audit.policy import Verdict, evaluate, load
+from benchmarks.membership_calibration import (
     CERTAIN,
     DOCUMENTS,
     FLOOR,
@@ -32,11 +37,6 @@ from membership_calibration import (
     limits_of,
     record_of,
 )
-
-from audit.attacks.membership.mixture import check_mixture
-from audit.attacks.membership.scores import WORSE, counted_scores
-from audit.cards import Forgotten
-from audit.policy import Verdict, evaluate, load
 
 HERE = Path(__file__)
 SIDES = ((150, 150), (213, 213), (250, 300), (300, 300), (300, 1000), (1000, 1000))

@@ -10,7 +10,7 @@ models below go on from there with the sample's recipe of 6 epochs, but for "asc
 - "ascent" is "full" after one epoch of steps that raise the loss of the listed letters, at three
   rates.
 
-    python benchmarks/forget_letters.py # writes benchmarks/forget_letters.json and its table; 4
+    python -m benchmarks.forget_letters # writes benchmarks/forget_letters.json and its table; 4
     minutes
 """
 
@@ -34,7 +34,6 @@ sys.path.append(
 
 import build_letters as sample
 from drafts import fine_tune
-from forget_calibration import write_table
 from letters_generator import letter
 from vocabulary import train_tokenizer
 
@@ -44,6 +43,7 @@ from audit.corpus.documents import Document, Manifest, Membership, Redaction, Sp
 from audit.measurements import Estimate
 from audit.references.encoders import save
 from audit.targets.encoders.loading import load
+from benchmarks.forget_calibration import write_table
 
 LISTED, KEPT, UNSEEN, PUBLIC = 250, 300, 600, 20
 TEN, COPIES = 10, 4

@@ -16,7 +16,7 @@ The attackers' public model is a masked language model of public pages. Limits a
 default policy. What a leak-free tagger with such values passes, and a leaking one, is simulated
 besides (`simulated_attacks`).
 
-    python benchmarks/input_only.py          # rewrites benchmarks/input_only.md but for its comment
+    python -m benchmarks.input_only          # rewrites benchmarks/input_only.md but for its comment
 """
 
 from __future__ import annotations
@@ -225,11 +225,9 @@ def measured(attack: Attack, case: Case) -> Result:
 def shown(result: Result, name: str) -> str:
     """A measurement with its interval."""
     item = next(item for item in result.measurements if item.name == name)
-    return (
-        f"{item.value:.3f} [{item.low:.3f}, {item.high:.3f}]"
-        if isinstance(item, Estimate)
-        else item.reason
-    )
+    if isinstance(item, Estimate):
+        return f"{item.value:.3f} [{item.low:.3f}, {item.high:.3f}]"
+    return item.reason
 
 
 def rows_of_models(epochs: int) -> Iterator[str]:

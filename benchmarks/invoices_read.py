@@ -1,6 +1,6 @@
 """A small model that reads: questions about synthetic invoices, their text and layout, and what it gives away.
 
-    python benchmarks/invoices_read.py
+    python -m benchmarks.invoices_read
 
 The invoices are those of `provider_invoices.py`, but the model is given what an OCR makes of them,
 a few characters of a hundred misread, and points at the answer among the words (LayoutLM of two
@@ -27,9 +27,6 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
-from provider_invoices_data import Sizes, pretraining, write_data
-from provider_invoices_report import METHODS, SUFFIXES
-from provider_invoices_training import Epochs
 from transformers import LayoutLMConfig, LayoutLMForQuestionAnswering
 from vocabulary import train_tokenizer
 
@@ -45,6 +42,9 @@ from audit.targets.extractive import load_extractive
 from audit.targets.utility import usefulness
 from audit.workflows.scan import claim_folder, run_scan
 from audit.workflows.setup import ScanOptions, open_scan
+from benchmarks.provider_invoices_data import Sizes, pretraining, write_data
+from benchmarks.provider_invoices_report import METHODS, SUFFIXES
+from benchmarks.provider_invoices_training import Epochs
 
 HERE = Path(__file__).parent
 SEED = 0

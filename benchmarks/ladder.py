@@ -13,7 +13,7 @@ under it. Of a valid bound a share of at most alpha misses the truth. The sides 
 are shown because a bootstrap cannot resolve such levels: its bounds are then at least as far out
 as those of cluster-t (`stats.resampling`).
 
-    python benchmarks/ladder.py   # prints both tables; 8 minutes
+    python -m benchmarks.ladder   # prints both tables; 8 minutes
 """
 
 from __future__ import annotations

@@ -189,7 +189,11 @@ def measure(kind: str, folder: Path, dtype: str) -> dict[str, Any]:
     sizes: Counter[str] = Counter()
 
     def part_of(name: str, layer: Any) -> str:
-        return "head" if layer is head else "seen" if any(word in name for word in SEEN) else "text"
+        if layer is head:
+            return "head"
+        if any(word in name for word in SEEN):
+            return "seen"
+        return "text"
 
     def counting(part: str, size: int) -> Any:
         return lambda _, given, __: done.update({part: 2 * size * given[0].shape[:-1].numel()})

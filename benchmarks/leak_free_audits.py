@@ -9,8 +9,8 @@ chances to pass each limit that it has a plan for, times 0.95 for the checks. It
 rows for one unit, and knows nothing of their correlation. Companies take longest: few audits,
 small.
 
-    python benchmarks/leak_free_audits.py                 # rewrites
-    benchmarks/leak_free_audits.json and .md python benchmarks/leak_free_audits.py --keep-leaks    #
+    python -m benchmarks.leak_free_audits                 # rewrites
+    benchmarks/leak_free_audits.json and .md python -m benchmarks.leak_free_audits --keep-leaks    #
     the rows with a leak as they were
 """
 
@@ -27,9 +27,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import simulated_attacks as attacks
-from simulated_attacks import Audit
-from simulated_audits import decisions_of, fewer_resamples, worst
 
 from audit.attacks.interface import Units
 from audit.attacks.reconstruction.table import METHODS
@@ -37,6 +34,9 @@ from audit.policy import Decision, Limit, Policy, load
 from audit.record import Result
 from audit.stats.roc import lowest_resolved
 from audit.workflows.plan import joint_chance, resolve
+from benchmarks import simulated_attacks as attacks
+from benchmarks.simulated_attacks import Audit
+from benchmarks.simulated_audits import decisions_of, fewer_resamples, worst
 
 KINDS = {
     "tagger": ("reconstruction", "attribute_inference", "membership"),

@@ -5,7 +5,7 @@ its own errors. What `locate` finds among Tesseract's words is right where it li
 the given words have. Values that stand on no receipt but their own are looked for on other receipts
 too, where any location is wrong.
 
-    python benchmarks/loose_locating.py shared/data/sroie > benchmarks/loose_locating.md
+    python -m benchmarks.loose_locating shared/data/sroie > benchmarks/loose_locating.md
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ At a true advantage that equals the limit this should happen in at most 2.5 % of
 that are known for certain keep to that. A leak that raises all members alike does not: the order
 statistics of the threshold are skewed, and MOVER takes their reach as even.
 
-    python benchmarks/low_fpr_errors.py   # prints the table; 2 minutes
+    python -m benchmarks.low_fpr_errors   # prints the table; 2 minutes
 """
 
 from __future__ import annotations

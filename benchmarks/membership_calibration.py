@@ -13,7 +13,7 @@ scores that an audit can have, and the check of certain documents keeps them fro
 share of the members is known for certain to every score, the others not at all: what an AUC hardly
 shows.
 
-    python benchmarks/membership_calibration.py # writes benchmarks/membership_calibration.json; 9
+    python -m benchmarks.membership_calibration # writes benchmarks/membership_calibration.json; 9
     minutes
 """
 

@@ -12,7 +12,7 @@ they leave undecided, are the attack's own; limits and Holm's correction over th
 of a policy that limits net alone to 0.05. The blind check, which calls 5 % of data sets apart
 (benchmarks/blind_calibration.json), is left out.
 
-    python benchmarks/memorisation_calibration.py          # writes
+    python -m benchmarks.memorisation_calibration          # writes
     benchmarks/memorisation_calibration.json; 5 minutes
 """
 
@@ -154,7 +154,9 @@ def decided(setting: Setting, measured: Mapping[str, Measurement]) -> str:
         return "violated"
     if found or weaknesses([*measured.values()], UNCHECKED):
         return "not shown"
-    return "passed" if all(item.high <= LIMIT for item in methods) else "wide"
+    if all(item.high <= LIMIT for item in methods):
+        return "passed"
+    return "wide"
 
 
 def outcomes(setting: Setting, audits: int) -> dict[str, int]:

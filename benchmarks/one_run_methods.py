@@ -103,7 +103,9 @@ def largest_refuted(counts: tuple[int, int, int], whole: bool) -> float:
         low, high = (middle, high) if found else (low, middle)
     while whole and low >= 0 and not refuted(low):
         low -= 1
-    return float(CLAIMED[low]) if low >= 0 else 0.0
+    if low >= 0:
+        return float(CLAIMED[low])
+    return 0.0
 
 
 def exactly_refuted(counts: tuple[int, int, int], slope: float) -> bool:

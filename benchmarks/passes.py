@@ -5,8 +5,8 @@ No model is trained: outcomes are drawn and measured by the attacks' own code, a
 policy passes at most as often. Every cell has the same draws whatever the code that measures them:
 run the script in an older checkout for the column "before".
 
-    python benchmarks/passes.py --out before.json                  # in a checkout of the older
-    version python benchmarks/passes.py --before before.json               # rewrites
+    python -m benchmarks.passes --out before.json                  # in a checkout of the older
+    version python -m benchmarks.passes --before before.json               # rewrites
     benchmarks/passes.json and .md
 """
 
@@ -22,11 +22,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from leak_free_audits import KINDS, leak_of, tally
-from simulated_attacks import Audit
-from simulated_audits import TASKS, USEFUL, fewer_resamples
-
 from audit.policy import Limit, load
+from benchmarks.leak_free_audits import KINDS, leak_of, tally
+from benchmarks.simulated_attacks import Audit
+from benchmarks.simulated_audits import TASKS, USEFUL, fewer_resamples
 
 SIZES = (75, 100, 150, 300)
 CORRELATIONS = (0.0, 0.3)

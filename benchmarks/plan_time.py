@@ -1,7 +1,7 @@
 """How long `docaudit plan --model` takes on a base-size model, and how near its estimates come to real scans.
 
-    python benchmarks/plan_time.py              # writes benchmarks/plan_time.json
-    python benchmarks/plan_time.py --pass       # a pass of that model alone, on this device (for a
+    python -m benchmarks.plan_time              # writes benchmarks/plan_time.json
+    python -m benchmarks.plan_time --pass       # a pass of that model alone, on this device (for a
     GPU)
 
 The base-size model has LayoutLMv3-base's sizes and random weights (125 million parameters), its

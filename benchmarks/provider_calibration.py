@@ -22,7 +22,7 @@ bounds and the verdict are those of a scan.
                2), the second the AUC Phi(leak / sqrt(2)), and `accuracy_power` and `area_power` say
                how often so many providers should show it.
 
-    python benchmarks/provider_calibration.py # writes benchmarks/provider_calibration.json and
+    python -m benchmarks.provider_calibration # writes benchmarks/provider_calibration.json and
     .svg; 48 minutes
 """
 

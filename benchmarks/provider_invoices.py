@@ -1,6 +1,6 @@
 """Provider membership (Tito et al. 2024) on invoices of 640 synthetic providers, and on SROIE, which is too small.
 
-    python benchmarks/provider_invoices.py
+    python -m benchmarks.provider_invoices
 
 makes invoices of the generator of `sample_models` (half of the providers are in, drawn at random),
 pretrains a small Donut on invoices of other providers, trains it on the members' for long and
@@ -27,11 +27,6 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from PIL import Image
-from provider_invoices_data import Sizes, png, pretraining, write_data
-from provider_invoices_permuted import rerun
-from provider_invoices_report import write_report
-from provider_invoices_sroie import run_sroie
-from provider_invoices_training import fit
 from small_donut import Size, write_untrained
 
 from audit import record as records
@@ -48,6 +43,11 @@ from audit.targets.utility import usefulness
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import Labelled, claim_folder, read_outcomes, run_scan
 from audit.workflows.setup import ScanSetup, open_scan
+from benchmarks.provider_invoices_data import Sizes, png, pretraining, write_data
+from benchmarks.provider_invoices_permuted import rerun
+from benchmarks.provider_invoices_report import write_report
+from benchmarks.provider_invoices_sroie import run_sroie
+from benchmarks.provider_invoices_training import fit
 
 HERE = Path(__file__).parent
 ATTACK = "provider_membership"
@@ -281,7 +281,9 @@ def opened_scan(
             model_dir=model, data_dir=data, out=out, only=(ATTACK,), device=device, dtype="float32"
         )
     )
-    return opened if attack is None else replace(opened, attacks=(attack,))
+    if attack is None:
+        return opened
+    return replace(opened, attacks=(attack,))
 
 
 if __name__ == "__main__":

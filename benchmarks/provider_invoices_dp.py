@@ -1,7 +1,7 @@
 """Provider-level differential privacy on the invoices of `provider_invoices.py` (Tito et al. 2024, tables A2 and A6).
 
-    python benchmarks/provider_invoices.py --stage data --stage pretrain
-    python benchmarks/provider_invoices_dp.py [--only central-full-8 ...] [--report]
+    python -m benchmarks.provider_invoices --stage data --stage pretrain
+    python -m benchmarks.provider_invoices_dp [--only central-full-8 ...] [--report]
 
 Trains the pretrained Donut on the members' invoices with a guarantee for whole providers, at
 epsilon 1, 4 and 8, centrally and by ten clients of 32 providers each, all weights and adapters,
@@ -29,9 +29,6 @@ from pathlib import Path
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from provider_invoices import ATTACK, LEARNING_RATE, SEED, audit
-from provider_invoices_report import METHODS
-
 from audit import record as records
 from audit.cli.console import Reporter
 from audit.corpus import manifest
@@ -41,6 +38,8 @@ from audit.extensions.private.train import train_private
 from audit.measurements import Estimate
 from audit.record import AuditRecord
 from audit.targets.checkpoint.folder import privacy_card
+from benchmarks.provider_invoices import ATTACK, LEARNING_RATE, SEED, audit
+from benchmarks.provider_invoices_report import METHODS
 
 HERE = Path(__file__).parent
 OUT = HERE / "provider_invoices_dp"

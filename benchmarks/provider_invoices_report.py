@@ -79,7 +79,9 @@ class Scanned:
         """A measurement with its interval and n, or that there is none."""
         found = next((one for one in self.result.measurements if one.name == metric), None)
         if not isinstance(found, Estimate):
-            return "-" if found is None else f"unresolved (n = {found.n})"
+            if found is None:
+                return "-"
+            return f"unresolved (n = {found.n})"
         value, low, high = (
             f"{scale * number:.{digits}f}" for number in (found.value, found.low, found.high)
         )
@@ -88,7 +90,9 @@ class Scanned:
     def n(self, metric: str) -> str:
         """How many units a measurement averages."""
         found = next((one for one in self.result.measurements if one.name == metric), None)
-        return str(found.n) if found is not None else "-"
+        if found is not None:
+            return str(found.n)
+        return "-"
 
     def diagnostic(self, name: str) -> float | None:
         """A diagnostic's value; None: there is none of that name."""
@@ -279,7 +283,9 @@ def _decision(one: dict[str, str]) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+    if value is None:
+        return "-"
+    return f"{value:.3f}"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

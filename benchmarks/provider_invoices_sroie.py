@@ -12,9 +12,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from provider_invoices_training import fit
-from vqa_sroie_models import make_start
-
 from audit import policy
 from audit import record as records
 from audit.corpus import manifest
@@ -23,6 +20,8 @@ from audit.extensions.papers.importers.sroie import PHRASINGS
 from audit.importers.registry import FORMATS
 from audit.references.recipes import AnsweringRecipe
 from audit.references.trainer import samples_of
+from benchmarks.provider_invoices_training import fit
+from benchmarks.vqa_sroie_models import make_start
 
 SEED = 0
 SHARES: dict[Split, float] = {"member": 0.5, "heldout": 0.5}

@@ -5,7 +5,7 @@ its text allows, put through the attacks' own measuring code and held against bo
 were when this was first asked (limits on one method each, no alarms), and as they are now. "Now"
 says what became of each limit that the number feeds.
 
-    python benchmarks/published_leaks.py            # rewrites benchmarks/published_leaks.md
+    python -m benchmarks.published_leaks            # rewrites benchmarks/published_leaks.md
 """
 
 from __future__ import annotations
@@ -17,9 +17,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
-import simulated_attacks as attacks
-from simulated_attacks import Audit
-from simulated_audits import decisions_of, fewer_resamples, worst
 
 from audit.measurements import Estimate
 from audit.policy import Limit, Policy, load
@@ -27,6 +24,9 @@ from audit.record import Result
 from audit.stats.estimates import estimate
 from audit.stats.rates import excess_rate
 from audit.stats.roc import balanced_accuracy
+from benchmarks import simulated_attacks as attacks
+from benchmarks.simulated_attacks import Audit
+from benchmarks.simulated_audits import decisions_of, fewer_resamples, worst
 
 SEED = 5
 RESAMPLES = 2_000

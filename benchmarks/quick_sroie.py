@@ -1,7 +1,7 @@
 """A quick scan of a real model: a LayoutLM fine-tuned on SROIE's receipts, by an older checkout and by this one.
 
     git worktree add ../older COMMIT
-    python benchmarks/quick_sroie.py --before ../older      # writes benchmarks/quick_sroie.md
+    python -m benchmarks.quick_sroie --before ../older      # writes benchmarks/quick_sroie.md
 
 A lot divides 626 receipts: 251 train a tagger for five epochs, 125 are unseen, the others are
 public. The tagger starts from MiniLM's layers with fresh boxes. A baseline of the same recipe is
@@ -18,14 +18,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from cdmi_tables import Setting, make_data, make_pretrained, make_start
-from checkouts import scan_with
-
 from audit.corpus import manifest
 from audit.corpus.documents import Document, Split
 from audit.references.encoders import fit
 from audit.references.recipes import Recipe
 from audit.targets.encoders.loading import load
+from benchmarks.cdmi_tables import Setting, make_data, make_pretrained, make_start
+from benchmarks.checkouts import scan_with
 
 HERE = Path(__file__).resolve().parent
 RECEIPTS = 626

@@ -1,7 +1,7 @@
 """What Ray workers of a scan are sent, load and write, with an older checkout and with this one.
 
     git worktree add ../older COMMIT
-    python benchmarks/ray_pool.py --before ../older
+    python -m benchmarks.ray_pool --before ../older
 
 Each checkout scans the receipts sample (20 documents, `quick`) with two workers: on this machine,
 then on two simulated nodes beside a head without CPUs. A model counts as loaded when a worker opens

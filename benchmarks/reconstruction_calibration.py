@@ -16,7 +16,7 @@ is one too, and with a leak of just a limit still. A leak is as large as it says
 loss, half as large for the published method, and in values of their own and repeated ones alike.
 Audits of one size and correlation share their random numbers, whatever leaks.
 
-    python benchmarks/reconstruction_calibration.py # writes
+    python -m benchmarks.reconstruction_calibration # writes
     benchmarks/reconstruction_calibration.json; 21 minutes
 """
 

@@ -9,7 +9,7 @@ own.
 A violation is confirmed where the one-sided bound at 0.05 lies above the limit, and a limit is
 passed where the whole 95 % interval is within it.
 
-    python benchmarks/redaction_calibration.py            # writes
+    python -m benchmarks.redaction_calibration            # writes
     benchmarks/redaction_calibration.json
 """
 

@@ -1,6 +1,6 @@
 """Redaction-context leakage on TAB: the paper's classifiers by document, and under the paper's own protocol.
 
-    python benchmarks/redaction_tab.py --tab ../shared/data/tab --embedder
+    python -m benchmarks.redaction_tab --tab ../shared/data/tab --embedder
     ../shared/models/minilm-l6-h384 --jobs 2
 
 Every classifier x embedding x mask in five folds by document; the same without the precautions, one
@@ -32,12 +32,18 @@ from typing import get_args
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from redaction_tab_cells import NETWORKS, Embedding, Group, Settings, prediction_of, run_group
-from redaction_tab_classifiers import CLASSIFIERS
-from redaction_tab_report import write_report
-from redaction_tab_samples import N_FOLDS, import_tab
-
 from audit.corpus.documents import Mask
+from benchmarks.redaction_tab_cells import (
+    NETWORKS,
+    Embedding,
+    Group,
+    Settings,
+    prediction_of,
+    run_group,
+)
+from benchmarks.redaction_tab_classifiers import CLASSIFIERS
+from benchmarks.redaction_tab_report import write_report
+from benchmarks.redaction_tab_samples import N_FOLDS, import_tab
 
 HERE = Path(__file__).parent
 MASKS: tuple[Mask, ...] = get_args(Mask)

@@ -18,11 +18,15 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from redaction_tab_classifiers import TAKES_SPARSE, Classifier, by_length, dense, fit
-from redaction_tab_embedder import EmbedderTarget, load_embedder
-from redaction_tab_evasion import Text
-from redaction_tab_learners import NetworkKind, fit_network, tune
-from redaction_tab_samples import (
+
+from audit.attacks.redaction.contexts import tfidf
+from audit.corpus.documents import CATEGORIES, Mask
+from audit.corpus.redaction import RedactedSpan
+from benchmarks.redaction_tab_classifiers import TAKES_SPARSE, Classifier, by_length, dense, fit
+from benchmarks.redaction_tab_embedder import EmbedderTarget, load_embedder
+from benchmarks.redaction_tab_evasion import Text
+from benchmarks.redaction_tab_learners import NetworkKind, fit_network, tune
+from benchmarks.redaction_tab_samples import (
     OVERSAMPLED,
     TEST_SHARE,
     Ints,
@@ -33,10 +37,6 @@ from redaction_tab_samples import (
     split,
     values_of,
 )
-
-from audit.attacks.redaction.contexts import tfidf
-from audit.corpus.documents import CATEGORIES, Mask
-from audit.corpus.redaction import RedactedSpan
 
 Embedding = Literal["tfidf", "minilm", "minilm-tuned"]
 NETWORKS: tuple[NetworkKind, ...] = ("mlp", "cnn")

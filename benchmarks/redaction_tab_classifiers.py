@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from redaction_tab_learners import fit_network
 
 from audit.arrays import Floats, Ints
 from audit.attacks.redaction.contexts import LEAF, Features
 from audit.attacks.redaction.contexts import fit as fit_linear
 from audit.corpus.documents import CATEGORIES
+from benchmarks.redaction_tab_learners import fit_network
 
 N_TREES = 300
 KERNEL_PENALTY = 5

@@ -17,11 +17,11 @@ from typing import Literal
 import numpy as np
 import torch
 import transformers
-from redaction_tab_embedder import EmbedderTarget, with_model
 from torch import nn
 
 from audit.arrays import Floats, Ints
 from audit.references.recipes import reproducible
+from benchmarks.redaction_tab_embedder import EmbedderTarget, with_model
 
 SAME_CLASS = 0.8
 OTHER_CLASS = 0.2

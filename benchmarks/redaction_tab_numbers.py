@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from redaction_tab_cells import Embedding, Group, Settings, prediction_of
-from redaction_tab_evasion import Text
-from redaction_tab_samples import N_FOLDS, Ints, Protocol, Values, values_of
 
 from audit.arrays import Floats
 from audit.corpus.documents import CATEGORIES, Mask
@@ -18,6 +15,9 @@ from audit.stats.intervals import Interval, beta_interval, cluster_sums, proport
 from audit.stats.paired import sign_flip
 from audit.stats.rates import net
 from audit.stats.resampling import bootstrap
+from benchmarks.redaction_tab_cells import Embedding, Group, Settings, prediction_of
+from benchmarks.redaction_tab_evasion import Text
+from benchmarks.redaction_tab_samples import N_FOLDS, Ints, Protocol, Values, values_of
 
 TRAINING = "training"
 """As a test text: the training samples, which the public notebook for networks tests on."""

@@ -9,12 +9,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from redaction_tab_cells import Embedding, Settings
-from redaction_tab_classifiers import CLASSIFIERS
-from redaction_tab_evasion import evasion_cost
-from redaction_tab_numbers import TRAINING, Numbers, Row
-from redaction_tab_samples import OVERSAMPLED
-from redaction_tab_words import (
+
+from audit.corpus import manifest
+from audit.corpus.documents import CATEGORIES
+from audit.stats.intervals import Interval
+from benchmarks.redaction_tab_cells import Embedding, Settings
+from benchmarks.redaction_tab_classifiers import CLASSIFIERS
+from benchmarks.redaction_tab_evasion import evasion_cost
+from benchmarks.redaction_tab_numbers import TRAINING, Numbers, Row
+from benchmarks.redaction_tab_samples import OVERSAMPLED
+from benchmarks.redaction_tab_words import (
     EMBEDDINGS,
     EVADED,
     EVASION,
@@ -29,10 +33,6 @@ from redaction_tab_words import (
     PROTOCOL,
     WANTED,
 )
-
-from audit.corpus import manifest
-from audit.corpus.documents import CATEGORIES
-from audit.stats.intervals import Interval
 
 
 def write_report(settings: Settings, out: Path, machine: str) -> None:

@@ -11,8 +11,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
-from redaction_tab_evasion import Text, readings
-from redaction_tab_learners import choose_texts
 
 from audit.arrays import Ints
 from audit.attacks.redaction.contexts import samples_of
@@ -20,6 +18,8 @@ from audit.corpus import manifest
 from audit.corpus.documents import Mask
 from audit.corpus.redaction import RedactedSpan
 from audit.importers.registry import FORMATS
+from benchmarks.redaction_tab_evasion import Text, readings
+from benchmarks.redaction_tab_learners import choose_texts
 
 Protocol = Literal["document", "balanced", "sentence", "flawed"]
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)

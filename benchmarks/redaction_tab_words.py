@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from redaction_tab_cells import Embedding
-
 from audit.corpus.documents import Mask
+from benchmarks.redaction_tab_cells import Embedding
 
 MASKS: dict[Mask, str] = {
     "length": "as long as the value",

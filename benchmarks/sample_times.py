@@ -1,7 +1,7 @@
 """Times of the samples' scans with an older checkout and with this one, in turn in one run.
 
     git worktree add ../older COMMIT
-    python benchmarks/sample_times.py --before ../older --runs 5 receipts/model:quick
+    python -m benchmarks.sample_times --before ../older --runs 5 receipts/model:quick
     receipts/clean:standard
 
 Each scan is a process of its own with one thread. The median of `--runs` counts. Wall-clock times

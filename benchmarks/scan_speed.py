@@ -1,7 +1,7 @@
 """Processor time of a sample's scan with an older checkout and with this one, and that both journals say the same.
 
     git worktree add ../older COMMIT
-    python benchmarks/scan_speed.py --before ../older receipts/clean questions/model
+    python -m benchmarks.scan_speed --before ../older receipts/clean questions/model
 
 Both run in turn, each in a process of its own with one thread, `--runs` times, and the least of
 each counts: processor time (user and system, with that of child processes) says the same beside

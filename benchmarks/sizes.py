@@ -1,7 +1,7 @@
 """Verdicts on the samples with fewer documents a side, by an older checkout and by this one.
 
     git worktree add ../older COMMIT
-    python benchmarks/sizes.py --before ../older      # rewrites benchmarks/sizes.json and .md
+    python -m benchmarks.sizes --before ../older      # rewrites benchmarks/sizes.json and .md
 
 Each data set keeps its first documents of either side and all public ones; planted secrets and the
 documents that hold them stay. Both checkouts scan the same folders with the default policy and the
@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from checkouts import scan_with
+from benchmarks.checkouts import scan_with
 
 HERE = Path(__file__).resolve().parent
 SAMPLES = HERE.parent / "sample_models"

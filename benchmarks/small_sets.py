@@ -6,7 +6,7 @@ then stand on either side. The outcomes of all models are pooled here by documen
 the product's own `rates.excess_rate`. The question is whether a pass holds for the one model that
 is deployed: it is the first of the models, and leaks exactly the limit.
 
-    python benchmarks/small_sets.py            # rewrites benchmarks/small_sets.md
+    python -m benchmarks.small_sets            # rewrites benchmarks/small_sets.md
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Processor time of starts, gates and reports, in this checkout and in an earlier one.
 
     docaudit scan sample_models/receipts/model sample_models/receipts/data --budget quick --out OUT
-    python benchmarks/start_time.py OUT ... --before ../before     # writes start_time.json and
+    python -m benchmarks.start_time OUT ... --before ../before     # writes start_time.json and
     start_time.md
 
 Every command is started anew, in both checkouts in turn, so that what else the machine does meets
@@ -181,7 +181,7 @@ def page(found: Mapping[str, object], seconds: Mapping[str, Mapping[str, float]]
         [
             "# Processor time of starts, gates and reports",
             "",
-            f"`python benchmarks/start_time.py OUT ...{' --before EARLIER' if earlier else ''}`, {found['date']}, "
+            f"`python -m benchmarks.start_time OUT ...{' --before EARLIER' if earlier else ''}`, {found['date']}, "
             f"{found['machine']}, the least of {found['turns']} turns, all in one run.",
             "",
             "| command | before, s | now, s | ratio | target |"

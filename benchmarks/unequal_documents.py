@@ -8,7 +8,7 @@ many simulated audits, with Kish's effective number of documents and with docume
 are. In cells "known", attack and baseline each find a tenth of all fields without memory, so that
 documents of both splits differ and the interval is resampled.
 
-    python benchmarks/unequal_documents.py            # rewrites benchmarks/unequal_documents.json
+    python -m benchmarks.unequal_documents            # rewrites benchmarks/unequal_documents.json
     and .md
 """
 

@@ -1,6 +1,6 @@
 """Memorisation of question-answering models on real receipts (Pinto et al. 2024): two shapes, two image resolutions.
 
-    python benchmarks/vqa_sroie.py --sroie ../shared/data/sroie --backbone
+    python -m benchmarks.vqa_sroie --sroie ../shared/data/sroie --backbone
     ../shared/models/minilm-l6-h384
 
 turns SROIE's keys into questions, makes small untrained checkpoints (`vqa_sroie_models.py`), trains
@@ -26,10 +26,6 @@ from typing import get_args
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from vqa_sroie_guessing import guesses
-from vqa_sroie_models import Shape, make_start
-from vqa_sroie_report import write_report
-
 from audit import record as records
 from audit.arrays import Bools, Floats
 from audit.attacks.memorisation import Memorisation
@@ -48,6 +44,9 @@ from audit.targets.answering.loading import load_answering
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import Labelled, claim_folder, read_outcomes, run_scan
 from audit.workflows.setup import ScanSetup, open_scan
+from benchmarks.vqa_sroie_guessing import guesses
+from benchmarks.vqa_sroie_models import Shape, make_start
+from benchmarks.vqa_sroie_report import write_report
 
 HERE = Path(__file__).parent
 SEED = 0

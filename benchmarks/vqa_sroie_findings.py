@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from paired_extraction import Change, Extraction, extraction_changes
 
 from audit import record as records
 from audit.attacks.measuring import Streams, estimate_without_null
 from audit.measurements import Estimate
 from audit.record import AuditRecord, Result
 from audit.stats.rates import net, rate
+from benchmarks.paired_extraction import Change, Extraction, extraction_changes
 
 QUESTION_CHANGED = ("paraphrased", "shuffled")
 PAGE_CHANGED = ("rotation_", "shift_", "brightness_")
@@ -85,7 +85,9 @@ class Audited:
     def anls(self) -> Estimate | None:
         """Held-out ANLS of the model; None where it is unresolved."""
         (found,) = self.record.utility
-        return found if isinstance(found, Estimate) else None
+        if isinstance(found, Estimate):
+            return found
+        return None
 
     @property
     def reads(self) -> bool:
@@ -95,7 +97,9 @@ class Audited:
     def measured(self, name: str) -> Estimate | None:
         """An estimate by name; None where it is unresolved."""
         found = [item for item in self.result.measurements if item.name == name]
-        return found[0] if found and isinstance(found[0], Estimate) else None
+        if found and isinstance(found[0], Estimate):
+            return found[0]
+        return None
 
     def in_context(self, metric: str, context: str) -> Estimate | None:
         """Return "memorised" or "net" on members in a context: of the record, else of the answers."""
@@ -148,7 +152,9 @@ def words(found: Estimate | None, digits: int = 3) -> str:
 
 def significance(p: float) -> str:
     """A p-value; of 10,000 flips, none under a thousandth is told apart."""
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+    if p < 0.001:
+        return "p < 0.001"
+    return f"p = {p:.3f}"
 
 
 def compared(one: Extraction, other: Extraction) -> tuple[Change, Change] | None:

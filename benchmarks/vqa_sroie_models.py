@@ -11,7 +11,6 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "sample_models"))
 
 import torch
 from small_donut import MARKS, SPREAD, untrained
-from starts import start_words_from
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import (
     AutoModel,
@@ -24,6 +23,7 @@ from transformers.models.donut.image_processing_pil_donut import DonutImageProce
 
 from audit.extensions.papers.vt5 import VT5Config, VT5ForConditionalGeneration
 from audit.targets.checkpoint.loading import load_tokenizer
+from benchmarks.starts import start_words_from
 
 Shape = Literal["donut", "vt5"]
 SEED = 0

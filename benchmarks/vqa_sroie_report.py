@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from vqa_sroie_findings import Audited, question_lines, resolution_lines, words
 
 from audit.measurements import Estimate
+from benchmarks.vqa_sroie_findings import Audited, question_lines, resolution_lines, words
 
 HEAD = """# Question-answering models on SROIE: what they still answer when the answer is gone
 

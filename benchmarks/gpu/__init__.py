@@ -8,7 +8,7 @@ from pathlib import Path
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
-# The scripts that the pieces reuse import each other by their bare names.
-for _folder in (Path(__file__).parents[1], Path(__file__).parents[2] / "sample_models"):
-    if str(_folder) not in sys.path:
-        sys.path.append(str(_folder))
+# The builders of the samples are scripts: they import each other by their bare names.
+_SAMPLES = str(Path(__file__).parents[2] / "sample_models")
+if _SAMPLES not in sys.path:
+    sys.path.append(_SAMPLES)

@@ -7,14 +7,12 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-import cdmi_report
-import cdmi_tables
-from cdmi_tables import CRITERIA, Setting
-
 from audit.corpus import manifest
 from audit.corpus.documents import Split, TaskKind
 from audit.references.recipes import Recipe
 from audit.targets.batching import longest_row
+from benchmarks import cdmi_report, cdmi_tables
+from benchmarks.cdmi_tables import CRITERIA, Setting
 from benchmarks.gpu.tiny_inputs import tiny_inputs
 from benchmarks.gpu.work import Json, Result, Work
 

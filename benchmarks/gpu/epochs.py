@@ -10,15 +10,12 @@ from __future__ import annotations
 import json
 from functools import partial
 
-import cdmi_epochs
-import cdmi_report
-import cdmi_tables
-from cdmi_numbers import Number
-from cdmi_tables import Setting
-
 from audit.corpus import manifest
 from audit.references.recipes import Recipe
 from audit.targets.batching import longest_row
+from benchmarks import cdmi_epochs, cdmi_report, cdmi_tables
+from benchmarks.cdmi_numbers import Number
+from benchmarks.cdmi_tables import Setting
 from benchmarks.gpu.cdmi import BATCH, LEARNING_RATE, POSITIONS, SHARES, sources
 from benchmarks.gpu.work import Json, Result, Work
 

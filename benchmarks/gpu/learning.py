@@ -12,10 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from provider_invoices_data import Sizes, png, pretraining
-from provider_invoices_training import fit
 from receipts_generator import Receipt
-from vqa_sroie_guessing import guesses
 
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Task
@@ -26,6 +23,9 @@ from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.utility import usefulness
 from benchmarks.gpu.work import Json, NotTestedError, Work
+from benchmarks.provider_invoices_data import Sizes, png, pretraining
+from benchmarks.provider_invoices_training import fit
+from benchmarks.vqa_sroie_guessing import guesses
 
 ROUND_SECONDS = 240.0
 """Kept free for a round: it is not begun with less."""

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import cdmi_speed
 import numpy as np
 import torch
 import torch._dynamo
@@ -19,6 +18,7 @@ from transformers import LayoutLMConfig
 from audit.case import Case
 from audit.targets.batching import out_of_memory
 from audit.targets.encoders.target import EncoderTarget
+from benchmarks import cdmi_speed
 from benchmarks.gpu.memory import peak_megabytes, reset_peak
 from benchmarks.gpu.work import Json, Result, Work
 

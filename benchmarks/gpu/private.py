@@ -8,18 +8,16 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
-import provider_invoices
-import provider_invoices_dp
-from provider_invoices_report import METHODS
-
 from audit import record as records
 from audit.errors import TargetError
 from audit.extensions.private.train import train_private
 from audit.measurements import Estimate
 from audit.references.recipes import made_once
 from audit.targets.checkpoint.folder import privacy_card
+from benchmarks import provider_invoices, provider_invoices_dp
 from benchmarks.gpu.reading import FINE_RATE, attack_of, read, shared_data
 from benchmarks.gpu.work import Json, NotTestedError, Result, Work
+from benchmarks.provider_invoices_report import METHODS
 
 HEAD = ("training", "epsilon", "sigma", "held-out ANLS", *METHODS.values(), "user inference AUC")
 NOTE = (

@@ -9,12 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import invoices_read
-import provider_invoices
-import provider_invoices_report
 import torch
-from provider_invoices_data import Sizes
-from provider_invoices_training import fit
 from vocabulary import train_tokenizer
 
 from audit import record as records
@@ -26,6 +21,7 @@ from audit.extensions.papers.vt5 import VT5Config, VT5ForConditionalGeneration
 from audit.references.recipes import AnsweringRecipe, made_once
 from audit.references.trainer import samples_of
 from audit.workflows.scan import claim_folder, read_outcomes
+from benchmarks import invoices_read, provider_invoices, provider_invoices_report
 from benchmarks.gpu.learning import (
     draw_samples,
     learn_to_read,
@@ -35,6 +31,8 @@ from benchmarks.gpu.learning import (
     write_others,
 )
 from benchmarks.gpu.work import Json, Result, Work
+from benchmarks.provider_invoices_data import Sizes
+from benchmarks.provider_invoices_training import fit
 
 SIZES = {False: Sizes(330, 40, 6000), True: Sizes(4, 2, 4)}
 """Providers in (as many are out), public ones, and those that the model learns to read from."""

@@ -7,13 +7,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import cdmi_speed
-
 from audit.attacks.reconstruction import Reconstruction
 from audit.case import Case
 from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Trial
 from audit.workflows.number_format import Preflight
+from benchmarks import cdmi_speed
 from benchmarks.gpu.memory import peak_megabytes, reset_peak
 from benchmarks.gpu.passes import paper_case
 from benchmarks.gpu.work import Json, Result, Work
