@@ -56,32 +56,6 @@ class Reason:
 
 
 @dataclass(frozen=True, config=STRICT)
-class Stage:
-    """The stage in which an attack was decided (methods.md#stages); all were fixed before the scan.
-
-    Attributes:
-        number: 1 for the first.
-        of: how many stages the attack could take.
-        share: of the trials that the budget takes, the part that was tried.
-        alpha: the part of the policy's level that this stage may spend.
-    """
-
-    number: Annotated[int, Field(ge=1)] = 1
-    of: Annotated[int, Field(ge=1)] = 1
-    share: Annotated[float, Field(gt=0, le=1)] = 1.0
-    alpha: Annotated[float, Field(gt=0, le=SIGNIFICANCE)] = SIGNIFICANCE
-
-    @property
-    def early(self) -> bool:
-        """Test whether the attack stopped before its last trial."""
-        return self.number < self.of
-
-    def spent(self, p_value: float) -> float:
-        """Compute the p-value that holds whichever stage decides."""
-        return min(1.0, p_value * (SIGNIFICANCE / self.alpha))
-
-
-@dataclass(frozen=True, config=STRICT)
 class Result:
     """What an attack found, or why it found nothing.
 
@@ -110,7 +84,6 @@ class Result:
         checks: tests that can only leave limits undecided, with their p-values
             (`audit.policy.checks`).
         conditions: what a pass rests on, and whether the attack showed it.
-        stage: that decided it.
     """
 
     attack: str
@@ -134,7 +107,6 @@ class Result:
     checks: tuple[Check, ...] = ()
     controls: tuple[Control, ...] = ()
     conditions: tuple[Condition, ...] = ()
-    stage: Stage = Stage()
 
     @property
     def why(self) -> str:

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from audit.measurements import ALPHAS, Bound, Estimate
-from audit.policy import STAGES, Limit, Policy, evaluate
+from audit.policy import SIGNIFICANCE, Limit, Policy, evaluate
 from audit.record import Result
 from audit.stats.intervals import Interval, proportion
 from audit.stats.rates import excess_rate
@@ -62,7 +62,7 @@ def is_confirmed(z: float, n_tests: int, levels: Sequence[float]) -> bool:
     measurements = [estimate_at(name, -9.0, levels) for name in names]
     measurements[0] = estimate_at(names[0], z, levels)
     limits = tuple(Limit("membership", name, "", max=0.0) for name in names)
-    record = record_of(Result("membership", measurements=tuple(measurements), stage=STAGES[-1]))
+    record = record_of(Result("membership", measurements=tuple(measurements)))
     verdict = evaluate(record, Policy(1, "ladder", limits), dt.date(2026, 1, 1))
     return verdict.decisions[0].outcome == "violated"
 
@@ -141,7 +141,7 @@ CELLS = (
 
 def main() -> None:
     """Print the power by the number of tests, and the misses by level."""
-    needed = -NORMAL.inv_cdf(STAGES[-1].alpha / PLANNED)
+    needed = -NORMAL.inv_cdf(SIGNIFICANCE / PLANNED)
     shift = needed + NORMAL.inv_cdf(POWER)
     print(f"leak of {shift:.2f} standard errors: an exact p has power {POWER} at {PLANNED} tests")
     print("tests | former levels | levels now")

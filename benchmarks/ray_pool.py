@@ -140,12 +140,11 @@ def scan_with(
             if pid != str(counted["driver"]) and Path(path).is_relative_to(above)
         ]
         journals = sorted((out / "evidence").glob("journal-*.jsonl"))
-        texts = {
-            path.name.rpartition("-")[0]: path.read_text(encoding="utf-8") for path in journals
-        }
-        lines = [
-            (name, json.loads(line)) for name, text in texts.items() for line in text.splitlines()
-        ]
+        lines = []
+        for path in journals:
+            name = path.name.rpartition("-")[0]
+            text = path.read_text(encoding="utf-8")
+            lines.extend((name, json.loads(line)) for line in text.splitlines())
         left = sum(path.is_file() for path in used.glob("docaudit-*/**/*"))
     written = sum(sizes.values())
     found = {
@@ -167,7 +166,7 @@ def main() -> None:
     parser.add_argument("--before", type=Path, required=True, help="the older checkout")
     checkouts = {
         "before": (parser.parse_args().before, []),
-        "after": (HERE.parent, ["--no-stages"]),
+        "after": (HERE.parent, []),
     }
     table: dict[str, Any] = {}
     for nodes in (0, 2):

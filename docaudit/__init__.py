@@ -57,7 +57,6 @@ def scan(
     attack_parameters: Place | None = None,
     documents: int | None = None,
     seconds: float | None = None,
-    stages: bool = True,
     device: str = "auto",
     dtype: Literal["auto", "float32", "bfloat16"] = "auto",
     batch_size: int | None = None,
@@ -87,7 +86,6 @@ def scan(
         attack_parameters: a TOML file with parameters of attacks.
         documents: try this many documents in all.
         seconds: try as many documents as fit into this time.
-        stages: stop an attack once all its limits are exceeded for certain; False: take all trials.
         device: "auto", "cpu", "cuda" or "mps".
         dtype: the number format of the model.
         batch_size: tokens (of an encoder) or samples (of a model that answers) of a forward pass;
@@ -133,7 +131,6 @@ def scan(
         no_model=model_dir is None,
         documents=documents,
         seconds=seconds,
-        stages=stages,
         evidence_dir=None if evidence is None else Path(evidence),
     )
     chosen, observer = load_policy(policy), _CallbackProgress(progress)

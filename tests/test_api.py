@@ -47,7 +47,6 @@ def test_every_option_of_the_command_is_an_argument_with_the_same_default():
         "folders",
         "help",
         "bounds",
-        "no_stages",
     }
     options = {one.name: one.default for one in typer.main.get_command(app).commands["scan"].params}
     own = inspect.signature(scan).parameters
@@ -55,7 +54,7 @@ def test_every_option_of_the_command_is_an_argument_with_the_same_default():
         if name not in shown_only:
             assert str(own[names.get(name, name)].default or ()) == str(default or ()), name
     assert {names.get(name, name) for name in options} - shown_only == {*own} - {
-        *("model_dir", "data_dir", "progress", "documents", "seconds", "stages")
+        *("model_dir", "data_dir", "progress", "documents", "seconds")
     }
 
 

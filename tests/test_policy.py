@@ -21,7 +21,7 @@ from audit.cli import console
 from audit.errors import PolicyError
 from audit.measurements import ALPHAS, Bound, Estimate, Measurement, Unresolved
 from audit.policy import EXIT_CODES, Counts, Gap, Limit, Policy, Verdict, Waiver, evaluate, load
-from audit.record import AuditRecord, Reason, Result, Stage
+from audit.record import AuditRecord, Reason, Result
 from audit.report.answer import decides_most
 from audit.stats.p_values import holm
 
@@ -283,21 +283,20 @@ def test_the_p_value_is_the_smallest_level_whose_bound_is_beyond_the_limit(p, ki
     assert (decision.p_value, decision.outcome == "violated") == (p, p <= 0.05)
 
 
-@pytest.mark.parametrize("n_tests", [30, 31, 33, 60])
+@pytest.mark.parametrize("n_tests", [50, 51, 60, 100])
 def test_one_test_more_does_not_cost_the_next_level(n_tests):
-    """In the last stage Holm's first step asks for 0.03 / n: 31 tests are confirmed at 0.0005, not only at 0.0001."""
+    """Holm's first step asks for 0.05 / n: 51 tests are confirmed at 0.0005, not only at 0.0001."""
     safe = [normal(f"other{number}", 0.0, 0.01) for number in range(n_tests - 1)]
     leaky = normal("leak", 0.05 + 3.3 * 0.01, 0.01)
     limits = [limit(), *(limit(number.name, max=0.5) for number in safe)]
-    last = Stage(3, 3, 1.0, 0.03)
-    verdict = judge([completed(leaky, *safe, stage=last)], *limits)
+    verdict = judge([completed(leaky, *safe)], *limits)
     assert [decision.outcome for decision in verdict.decisions] == [
         "violated",
         *["passed"] * (n_tests - 1),
     ]
 
 
-@pytest.mark.parametrize(("n_tests", "outcome"), [(30, "violated"), (31, "undecided")])
+@pytest.mark.parametrize(("n_tests", "outcome"), [(50, "violated"), (51, "undecided")])
 def test_a_record_of_an_older_version_is_read_by_the_levels_that_it_has(n_tests, outcome):
     safe = [normal(f"other{number}", 0.0, 0.01) for number in range(n_tests - 1)]
     leaky = normal("leak", 0.05 + 3.3 * 0.01, 0.01)
@@ -305,7 +304,7 @@ def test_a_record_of_an_older_version_is_read_by_the_levels_that_it_has(n_tests,
         leaky, bounds=tuple(bound for bound in leaky.bounds if bound.alpha in OLDER_ALPHAS)
     )
     limits = [limit(), *(limit(number.name, max=0.5) for number in safe)]
-    verdict = judge([completed(leaky, *safe, stage=Stage(3, 3, 1.0, 0.03))], *limits)
+    verdict = judge([completed(leaky, *safe)], *limits)
     assert verdict.decisions[0].outcome == outcome
 
 

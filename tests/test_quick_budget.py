@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 import tiny
 from scanned_by_engines import TIMES
-from test_stages import Killed, Planted
+from test_measuring import Killed, Planted
 
 from audit import record as records
 from audit.engine.interface import SILENT, Progress, Trial

@@ -68,7 +68,6 @@ def scan(
         ),
     ] = None,
     bounds: options.Bounds = None,
-    no_stages: Annotated[bool, typer.Option("--no-stages", help=HELP["scan.no_stages"])] = False,
     device: options.Device = "auto",
     dtype: options.Dtype = "auto",
     batch_size: options.BatchSize = None,
@@ -101,7 +100,6 @@ def scan(
         attack_parameters=attack_parameters,
         no_model=no_model,
         evidence_dir=evidence,
-        stages=not no_stages,
         **options.bounds_of(bounds),
     )
     _run(asked, policy, formats, verbose, checkpoints)

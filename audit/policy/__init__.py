@@ -29,5 +29,5 @@ from audit.policy.reading import (
     load,
     path_of,
 )
-from audit.policy.verdict import STAGES, evaluate, finished_on, is_sure, p_of_all, today
+from audit.policy.verdict import evaluate, finished_on, today
 from audit.record import SIGNIFICANCE

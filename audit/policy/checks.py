@@ -223,27 +223,10 @@ def too_much_unread(corpus: CorpusCard) -> tuple[str, str, Cause] | None:
 
 def untried(record: AuditRecord, result: Result, number: Unresolved) -> bool:
     """Test whether the data set may hold the units that a number needs, and a bound or budget left them untried."""
-    if awaited(result, number.name):
-        return True
     return (
         number.needed is not None
         and min(_sides(record)) >= number.needed
         and left_untried(record, result.attack)
-    )
-
-
-def awaited(result: Result, metric: str) -> bool:
-    """Test whether an attack that stopped early may resolve a number with all its trials, and has not yet.
-
-    Stages take the beginning of one order, so that a number without any unit by then is not
-    expected to get enough.
-    """
-    number = next((item for item in result.measurements if item.name == metric), None)
-    return (
-        result.stage.early
-        and isinstance(number, Unresolved)
-        and not number.inapplicable
-        and number.n > 0
     )
 
 

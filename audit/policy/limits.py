@@ -363,7 +363,7 @@ def _of_secrets(record: AuditRecord, card: PrivacyCard) -> str | None:
     # numpy takes as long to import as the rest of a verdict, and only a claimed guarantee needs it.
     from audit.stats.p_values import curve_p
 
-    if canaries.stage.spent(curve_p(*counts, promised.points)) >= 1 - bound.level:
+    if curve_p(*counts, promised.points) >= 1 - bound.level:
         return None
     together = "" if group == 1 else TEXTS["of_group"].format(promised=promised, group=group)
     return TEXTS["secrets_guessed"].format(

@@ -37,7 +37,6 @@ QUESTIONS = (
 )
 """Attacks that ask one question each: what a model gives back, and what it was trained on."""
 ALL = "rerun without --documents, --time or --budget quick"
-ALL_STAGES = "rerun with --no-stages"
 TOO_FEW = "blind check is too weak"
 """In the reason of a comparison that a blind check over so few documents cannot vouch for."""
 LITTLE = 0.25
@@ -149,8 +148,7 @@ def _too_few(record: AuditRecord, limit: Limit, result: Result, measured: Unreso
     """Decide on a number that more units would give: those left untried first, then more of them."""
     reason = f"{measured.reason} (n = {measured.n}; {measured.needed} needed)"
     if limit.metric not in result.about_text and untried(record, result, measured):
-        remedy = ALL_STAGES if result.stage.early else ALL
-        return _undecided(limit, f"{reason}, among those tried", remedy, "unresolved")
+        return _undecided(limit, f"{reason}, among those tried", ALL, "unresolved")
     remedy, left_out = _remedy_for_none(record, result, measured)
     # More units than the data set holds: what is not required does without. Other reasons can be
     # mended.
@@ -163,8 +161,6 @@ def _unmeasured(
 ) -> Decision:
     """Decide on a number that no larger number of units would give: what it lacks has to be there."""
     reason = f"{measured.reason} (n = {measured.n})"
-    if limit.metric not in result.about_text and untried(record, result, measured):
-        return _undecided(limit, f"{reason}, among those tried", ALL_STAGES, "unmeasured")
     if measured.lacks is not None:
         return _undecided(limit, reason, REFERENCES[measured.lacks], "unmeasured")
     remedy, left_out = _remedy_for_none(record, result, measured)
@@ -227,7 +223,7 @@ def _cannot_exceed(
     if limit.max is None or total > limit.max:
         return None
     reason = f"there are only {total} {measured.unit}: the count cannot exceed {limit.max:g}"
-    left = measured.total is None and (left_untried(record, limit.attack) or result.stage.early)
+    left = measured.total is None and left_untried(record, limit.attack)
     return _undecided(
         limit, reason, ALL if left else MORE, "unresolved", excused=not limit.required and not left
     )
@@ -243,9 +239,6 @@ def remedy_at_hand(record: AuditRecord, decision: Decision) -> Decision:
         longer = _remedy_for_list(record, record.corpus.forgotten, decision)
         if longer is not decision:
             return longer
-    result = record.completed.get(decision.limit.attack)
-    if result is not None and result.stage.early and decision.outcome == "undecided":
-        return replace(decision, remedy=ALL_STAGES)
     alone = [split for split, n in record.corpus.documents.items() if n and split != "public"] == [
         "member"
     ]
@@ -283,7 +276,9 @@ def _remedy_for_list(record: AuditRecord, forgotten: Forgotten, decision: Decisi
         )
         decision = replace(decision, reason=reason, remedy=TEXTS["list_more_or_limit"])
     # No limit of an own policy strengthens the blind check.
-    return replace(decision, remedy=TEXTS["list_more"]) if few else decision
+    if few:
+        return replace(decision, remedy=TEXTS["list_more"])
+    return decision
 
 
 def over_limit(limit: Limit, methods: Mapping[str, Estimate]) -> Estimate | None:
@@ -397,8 +392,6 @@ def hindrance(
         methods: the measurements that it is held against.
         whole: see `against_attack`; None for findings about the documents' own text.
     """
-    if result.stage.early:
-        return TEXTS["stopped"].format(stage=result.stage), ALL_STAGES, "uncovered"
     if result.ablations:
         return f"the attacker was weakened: {', '.join(result.ablations)}", AGAIN, "weakened"
     return (

@@ -1,17 +1,14 @@
 """Evaluation of a record against a policy: one decision per limit, the verdict and its exit code."""
 
 import datetime as dt
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from audit.measurements import Check, Estimate
+from audit.measurements import Estimate
 from audit.policy import reasons
 from audit.policy.checks import (
     AGAIN,
-    LEVEL,
-    awaited,
     hold_demands,
     name_unexamined,
     p_explained,
@@ -33,7 +30,7 @@ from audit.policy.decision import (
 )
 from audit.policy.limits import Limit, Policy, check_subject, contradiction
 from audit.policy.reading import check_names, identify
-from audit.record import SIGNIFICANCE, AuditRecord, Result, Stage
+from audit.record import SIGNIFICANCE, AuditRecord, Result
 from audit.stats.p_values import holm
 
 WIDTH: frozenset[Cause] = frozenset({"wide", "unresolved"})
@@ -105,8 +102,6 @@ Side = Literal["limit", "mirror"]
 """Where a leak is looked for: beyond the limit, or beyond its mirror image on the other side of
 chance."""
 _WORST_FIRST: tuple[Overall, ...] = ("violated", "undecided", "waived", "passed")
-STAGES = (Stage(1, 3, 0.25, 0.01), Stage(2, 3, 0.5, 0.01), Stage(3, 3, 1.0, 0.03))
-"""Stages of an attack in a scan under a policy: their levels add up to `SIGNIFICANCE`."""
 
 
 def today() -> dt.date:
@@ -127,8 +122,8 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
     """Hold a record against a policy.
 
     A limit is held against every method of its attack that answers its question. It is *violated*
-    when the leak is confirmed over it for any (one-sided p at most 0.05, adjusted for all stages
-    and for all methods of the gated limits; areas count on both sides of chance). It is *passed*
+    when the leak is confirmed over it for any (one-sided p at most 0.05, adjusted for all
+    methods of the gated limits; areas count on both sides of chance). It is *passed*
     when the one-sided bounds of all methods (`Estimate.pass_bound`), or of a count their estimates
     (`Limit.holds`), are within it and nothing speaks against a pass (see `reasons.hindrance`), and
     *undecided* otherwise. The overall verdict is the worst one, of the limits on the model and of
@@ -158,7 +153,7 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
         for name, measured in methods.items()
         for side, p in _p_values(record, limit, results.get(limit.attack), measured).items()
     }
-    confirmed = _adjust(limits, results, p_values)
+    confirmed = holm(p_values)
     checks = [*record.checks, *(check for one in record.completed.values() for check in one.checks)]
     remedies = {check.reason: check.remedy for check in checks}
     decisions = []
@@ -289,80 +284,6 @@ def _p_values(
 
 Test = tuple[int, str, Side]
 """A test against a limit: the limit's place in its policy, the measurement, and the side."""
-
-
-def _adjust(
-    limits: Sequence[Limit], results: Mapping[str, Result], p_values: Mapping[Test, float]
-) -> dict[Test, float]:
-    """Adjust p-values for the stages in which attacks are decided, and for all methods of the gated limits.
-
-    An attack that stopped early violates all its limits or none: its p is the largest of its
-    limits' smallest ones. Bonferroni's rule multiplies it by the number of tests, of which a limit
-    that holds needs its own alone. Holm's rule is for the attacks that went on (methods.md#stages).
-    """
-    attacks = {test: limits[test[0]].attack for test in p_values}
-    late = {test: results[attacks[test]].stage.spent(p) for test, p in p_values.items()}
-    adjusted = holm({test: p for test, p in late.items() if not results[attacks[test]].stage.early})
-    by_limit: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for test, p in late.items():
-        by_limit[attacks[test]][test[0]].append(p)
-    tests = sum(max(map(len, own.values())) for own in by_limit.values())
-    worst = {attack: max(map(min, own.values())) for attack, own in by_limit.items()}
-    return {
-        test: adjusted.get(test, min(1.0, tests * max(p, worst[attacks[test]])))
-        for test, p in late.items()
-    }
-
-
-def count_tests(limits: Sequence[Limit], result: Result) -> int:
-    """Count the tests of a limit on this attack, the most that one of them takes: see `_adjust`."""
-    own = [_methods(limit, result).values() for limit in limits if limit.attack == result.attack]
-    return max((sum(1 + measured.is_area for measured in methods) for methods in own), default=0)
-
-
-def is_sure(
-    limits: Sequence[Limit],
-    done: Sequence[Result],
-    checks: Callable[[], Sequence[Check]],
-    to_come: Callable[[], int],
-) -> bool:
-    """Test whether all limits on an attack are exceeded for certain, whatever the attacks after it find.
-
-    Args:
-        limits: of the policy.
-        done: results of attacks; the last is in an early stage.
-        checks: gives the checks of the whole scan; called only where they can matter.
-        to_come: counts the tests of attacks that have not run, see `count_tests`; likewise.
-    """
-    p_value, tests = p_of_all(limits, done[-1]), sum(count_tests(limits, one) for one in done)
-    if p_value * tests > SIGNIFICANCE or p_of_all(limits, done[-1], checks()) > p_value:
-        return False
-    return p_value * (tests + to_come()) <= SIGNIFICANCE
-
-
-def p_of_all(limits: Sequence[Limit], result: Result, checks: Sequence[Check] = ()) -> float:
-    """Compute the p-value against "some limit on this attack holds", in an early stage, before other attacks have run.
-
-    It is the largest of the limits' smallest ones; 1 where all trials may resolve another limit, or
-    a check may yet confound the attack.
-    """
-    doubts = [
-        check
-        for check in (*result.checks, *checks)
-        if check.cause == "confounded" and check.p_value <= LEVEL
-    ]
-    held = [_applied(limit, result) for limit in limits if limit.attack == result.attack]
-    if (
-        doubts
-        or result.confounded is not None
-        or any(awaited(result, limit.metric) for limit in held)
-    ):
-        return 1.0
-    found = [
-        [p for one in _methods(limit, result).values() for p in _p_beyond(limit, one).values()]
-        for limit in held
-    ]
-    return result.stage.spent(max((min(own) for own in found if own), default=1.0))
 
 
 def _decide(

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from audit.attacks import TEXTS, text_of
-from audit.errors import listed
 from audit.measurements import Estimate
 from audit.policy import Verdict
 from audit.policy.checks import p_explained
@@ -60,11 +59,10 @@ def leaks(record: AuditRecord, level: float | None = None) -> list[MeasuredLeak]
         for result in record.completed.values()
         for metric, shown in _leak_metrics(result).items()
     ]
-    p_values = {
-        (own.attack, item.name): own.stage.spent(_p_value(item))
-        for own, *_, items in asked
-        for item in items
-    }
+    p_values = {}
+    for result, _, _, estimates in asked:
+        for estimate in estimates:
+            p_values[result.attack, estimate.name] = _p_value(estimate)
     adjusted = p_values if level is None else holm(p_values)
     found = []
     for result, metric, shown, methods in asked:
@@ -303,29 +301,12 @@ def tried_in_part(record: AuditRecord) -> Iterator[str]:
         yield f"At most {bounds.documents:,} of the documents trained on and never seen were tried."
     elif bounds is not None and bounds.seconds is not None and bounds.part < 1:
         yield f"Documents were tried as far as {duration(bounds.seconds)} allowed."
-    yield from stopped_early(record)
-
-
-def stopped_early(record: AuditRecord) -> Iterator[str]:
-    """Say which attacks stopped before their last trial, and how to take all.
-
-    Nothing where none did.
-    """
-    early = [one for one in record.completed.values() if one.stage.early]
-    named = [
-        f"{text_of(one.attack).title or one.attack} ({show(one.stage.share, 'share')})"
-        for one in early
-    ]
-    if early:
-        yield LABELS["notes"]["stopped early"].format(attacks=listed(named, "and"))
 
 
 MOST_LISTED = 4
 """Findings outside the policy that are listed, the worst first; the others are counted."""
 ACCEPTED = "Within the limits of this policy, and yet a leak"
-NoteKind = Literal[
-    "policy", "another policy", "baseline", "early", "waiver", "count", "outside", "declared"
-]
+NoteKind = Literal["policy", "another policy", "baseline", "waiver", "count", "outside", "declared"]
 
 
 @dataclass(frozen=True)
@@ -351,7 +332,6 @@ def notes(record: AuditRecord, verdict: Verdict) -> Iterator[Note]:
             yield Note("another policy", f"Policy: {verdict.identity.looser}")
     if verdict.baseline is not None:
         yield from (Note("baseline", text) for text in _compare_with_baseline(verdict.baseline))
-    yield from (Note("early", text) for text in stopped_early(record))
     for entry in verdict.waivers:
         yield Note("waiver", f"Waiver: {entry.sentence}")
     yield from _name_wide_counts(verdict)

@@ -23,7 +23,6 @@ from audit.policy.verdict import hold_against_baseline
 from audit.record import AuditRecord, Result, file_of
 from audit.record import read as read_record
 from audit.report.comparison import Effect
-from audit.report.leaks import stopped_early
 from audit.report.scan_diff import WITHIN, Good, MetricChange, Outcome, ScanDiff, Side
 from audit.stats.p_values import holm
 from audit.stats.paired import UnitScores
@@ -363,8 +362,6 @@ def notes_on(old: AuditRecord, new: AuditRecord) -> Iterator[str]:
         yield f"docaudit differs: {versions}; versions may measure differently"
     if reason := other_reference(old, new):
         yield f"{reason}: nothing is called better"
-    for name, record in ((_OLD, old), (_NEW, new)):
-        yield from (f"{name}: {text}" for text in stopped_early(record))
     one, other = (f"{record.environment.device} in {record.target.dtype}" for record in (old, new))
     if one != other:
         yield f"the device differs: OLD {one}, NEW {other}"

@@ -37,9 +37,8 @@ class ScanOptions:
     asked behind, `derived_by` says what made the model out of another one. With `no_model` the text
     alone is audited, and `model_dir` is not read. `documents` bounds the units of member and
     held-out documents together, `seconds` the time of the attacks. `evidence_dir` is where the
-    evidence goes when it is not kept in `out`. Without `stages` every attack takes all its trials.
-    `forgotten` names the documents that the model was to forget: these alone are then compared with
-    held-out ones.
+    evidence goes when it is not kept in `out`. `forgotten` names the documents that the model was
+    to forget: these alone are then compared with held-out ones.
     """
 
     model_dir: Path
@@ -63,7 +62,6 @@ class ScanOptions:
     documents: int | None = None
     seconds: float | None = None
     evidence_dir: Path | None = None
-    stages: bool = True
     forgotten: Path | None = None
 
     @property

@@ -29,7 +29,7 @@ from audit.attacks.interface import (
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import NO_COPIES, Copies
-from audit.policy import STAGES, Limit, Policy
+from audit.policy import SIGNIFICANCE, Limit, Policy
 from audit.policy.checks import LEVEL, unanswered
 from audit.stats.detection import confirmed_from
 from audit.stats.power import MetricKind, certified, needed, pass_power
@@ -420,7 +420,7 @@ def _units_by_limit(corpus: Corpus, budget: str, attacks: Set[str]) -> dict[tupl
 def _with_smallest_leaks(
     limits: Sequence[LimitPlan], units: Mapping[tuple[str, str], Units]
 ) -> tuple[LimitPlan, ...]:
-    """Add to each resolution the smallest leak that a scan confirms, at the level of the last stage.
+    """Add to each resolution the smallest leak that a scan confirms, at the level of the verdict.
 
     All methods of all resolved limits share this level, as the smallest p-value of Holm's procedure
     has it.
@@ -434,7 +434,7 @@ def _with_smallest_leaks(
         resolution = limit.resolution
         if resolution is not None and limit.max is not None:
             sides = resolution.members, resolution.others
-            tail = STAGES[-1].alpha / n_tests
+            tail = SIGNIFICANCE / n_tests
             smallest = confirmed_from(resolution.kind, *sides, limit.max, tail, WANTED_POWER)
             limit = replace(limit, resolution=replace(resolution, confirms=smallest))
         planned.append(limit)

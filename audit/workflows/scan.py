@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -17,10 +16,7 @@ from audit import policy as policies
 from audit import record as records
 from audit.attacks import text_of
 from audit.attacks.battery import BATTERY
-from audit.attacks.budget import side_of
-from audit.attacks.fields import input_only
 from audit.attacks.interface import (
-    AUDITED,
     Attack,
     confounded_by_copies,
     first_reason,
@@ -39,14 +35,13 @@ from audit.errors import EngineError, TargetError
 from audit.failures import Part, guarded
 from audit.files import write_atomically
 from audit.measurements import Check, Measurement, Unresolved
-from audit.policy import STAGES, Limit, Policy, Verdict, is_sure, p_of_all
+from audit.policy import Policy, Verdict
 from audit.policy.checks import settle
 from audit.policy.reasons import NOT_RUN
-from audit.record import AuditRecord, Reason, Result, Stage
+from audit.record import AuditRecord, Reason, Result
 from audit.references.resolve import LoadedReferences, complete
 from audit.report.files import NAMES
 from audit.report.revealed import write_owner
-from audit.stats.resampling import MIN_CLUSTERS
 from audit.targets.opening import count_questions, environment
 from audit.targets.utility import usefulness
 from audit.workflows.execution import Origin, collect_outcomes, now
@@ -61,7 +56,6 @@ from audit.workflows.options import (
 from audit.workflows.report import write_report
 from audit.workflows.setup import (
     ScanSetup,
-    find_trials,
     open_scan,
     refuse_changed,
     usable_references,
@@ -69,8 +63,6 @@ from audit.workflows.setup import (
 from audit.workflows.unit_scores import write_scores
 
 ASK = "scan without --only"
-AREAS = ("auc", "balanced accuracy")
-"""Kinds of metrics that a limit holds on both sides of chance."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +162,7 @@ def audit_checkpoint(opened: ScanSetup, policy: Policy, progress: Progress) -> S
     """
     out, options = opened.options.out, opened.options
     with claim_folder(out, options.evidence):
-        record = run_scan(opened, progress, policy)
+        record = settle(run_scan(opened, progress, declare(policy)), policy.limits)
         verdict = policies.evaluate(record, policy, policies.today())
         try:
             warnings = write_report(record, verdict, policy, out, paths=options.paths)
@@ -193,7 +185,9 @@ def declare(policy: Policy) -> DeclaredPolicy | None:
     )
 
 
-def run_scan(opened: ScanSetup, progress: Progress, policy: Policy | None = None) -> AuditRecord:
+def run_scan(
+    opened: ScanSetup, progress: Progress, declared: DeclaredPolicy | None = None
+) -> AuditRecord:
     """Run every attack that was asked for and write down what came of it.
 
     `options.out` must be held (`claim_folder`). Each attack ends as exactly one result; a failure
@@ -204,12 +198,13 @@ def run_scan(opened: ScanSetup, progress: Progress, policy: Policy | None = None
         DocauditError: the audit itself could not go on.
     """
     with guarded("the scan", opened.options.evidence):
-        return _run_guarded(opened, progress, policy)
+        return _run_guarded(opened, progress, declared)
 
 
-def _run_guarded(opened: ScanSetup, progress: Progress, policy: Policy | None) -> AuditRecord:
+def _run_guarded(
+    opened: ScanSetup, progress: Progress, declared: DeclaredPolicy | None
+) -> AuditRecord:
     started, clock = now(), time.monotonic()
-    declared = None if policy is None else declare(policy)
     origin = Origin(None if declared is None else declared.sha256)
     opened = _fitted(opened, progress)
     options, target, corpus, every = (
@@ -222,7 +217,7 @@ def _run_guarded(opened: ScanSetup, progress: Progress, policy: Policy | None) -
         progress.stage(name)
     # Before the attacks: what can break down on its own does so before hours are spent.
     useful = _measure_usefulness(opened)
-    run = _Run(opened, origin, () if policy is None else policy.limits, progress)
+    run = _Run(opened, origin, progress)
     with closing(opened.engine):
         for attack in opened.attacks:
             run.results.append(run.attack(attack))
@@ -276,7 +271,7 @@ def _run_guarded(opened: ScanSetup, progress: Progress, policy: Policy | None) -
         audit=opened.corpus.manifest.audit,
     )
     write_owner(record, options.evidence, options.paths)
-    return settle(record, run.limits)
+    return record
 
 
 def _fitted(opened: ScanSetup, progress: Progress) -> ScanSetup:
@@ -331,14 +326,10 @@ def fill_references(opened: ScanSetup, progress: Progress) -> LoadedReferences:
 
 @dataclass(frozen=True)
 class _Run:
-    """The attacks of one scan, their results so far, and what they recovered.
-
-    `limits` are of the scan's policy.
-    """
+    """The attacks of one scan, their results so far, and what they recovered."""
 
     opened: ScanSetup
     origin: Origin
-    limits: tuple[Limit, ...]
     progress: Progress
     results: list[Result] = field(default_factory=list)
     recovered: list[Json] = field(default_factory=list)
@@ -351,7 +342,7 @@ class _Run:
 
     @cached_property
     def checks(self) -> ScanChecks:
-        """The checks of the scan: before its end where an attack would stop early, as they may confound it."""
+        """The checks of the scan, which need the references."""
         opened = self.opened
         if not opened.target.card.is_model:
             return ScanChecks()
@@ -395,79 +386,30 @@ class _Run:
         proof = read_proof(options.model_dir, opened.corpus)
         case = replace(case, target=opened.defended(checkpoint), canary_loss=proof)
         copied = confounded_by_copies(opened.copies, attack, opened.corpus)
-        outcomes, p_value = dict[str, Json](), 0.0
-        limited = attack.name in {limit.attack for limit in self.limits}
-        staged = self.limits and options.stages and opened.share == 1
-        for stage in STAGES if staged else (Stage(),):
-            tried = opened.sampled(attack, everything, stage.share)
-            if stage.early and not (
-                limited and p_value < 1 and len(tried) < len(trials) and _has_units(tried)
-            ):
-                continue
-            # What an earlier stage left in the journal stays, with --fresh too.
-            setup = replace(opened, options=replace(options, fresh=options.fresh and not outcomes))
-            todo = [trial for trial in tried if trial.id not in outcomes]
-            new = collect_outcomes(setup, attack, checkpoint, filled, todo, progress, self.origin)
-            outcomes |= {trial.id: outcome for trial, outcome in zip(todo, new, strict=True)}
-            progress.stage(f"{opened.stage_of(attack)}: measuring")
-            rng = np.random.default_rng([options.seed, *attack.name.encode()])
-            found = attack.measure(
-                case, tried, [outcomes[trial.id] for trial in tried], rng, progress
-            )
-            found = cover_listed(
-                replace(found, stage=stage, confounded=copied or found.confounded), opened.forgotten
-            )
-            p_value, done = p_of_all(self.limits, found), [*self.results, found]
-            if stage.early and is_sure(
-                self.limits, done, lambda: self.checks.checks, lambda: self._to_come(case)
-            ):
-                break
-        evidence = [*attack.evidence(case, tried, [outcomes[trial.id] for trial in tried])]
+        outcomes = collect_outcomes(
+            opened, attack, checkpoint, filled, trials, progress, self.origin
+        )
+        progress.stage(f"{opened.stage_of(attack)}: measuring")
+        rng = np.random.default_rng([options.seed, *attack.name.encode()])
+        measured = attack.measure(case, trials, outcomes, rng, progress)
+        measured = replace(measured, confounded=copied or measured.confounded)
+        measured = cover_listed(measured, opened.forgotten)
+        evidence = [*attack.evidence(case, trials, outcomes)]
         self.recovered.extend(item for item in evidence if not isinstance(item, tuple))
         result = replace(
-            found,
+            measured,
             parameters=asdict(attack),
-            diagnostics=(*found.diagnostics, *agreement),
+            diagnostics=(*measured.diagnostics, *agreement),
             power=text_of(attack.name).power,
             dtype=case.target.card.dtype,
-            ablations=(*attack.ablations, *found.ablations),
+            ablations=(*attack.ablations, *measured.ablations),
             parameters_file=opened.parameters_file,
-            controls=() if copied else found.controls,
+            controls=() if copied else measured.controls,
         )
         write_scores(
             options.evidence, result, dict(item for item in evidence if isinstance(item, tuple))
         )
         return result
-
-    def _to_come(self, case: Case) -> int:
-        """Count the tests of the attacks that come after this one, and find something to try."""
-        able, to_come = (
-            find_trials(self.opened.attacks, case),
-            self.opened.attacks[len(self.results) + 1 :],
-        )
-        return sum(most_tests(attack, case) for attack in to_come if able.get(attack.name))
-
-
-def _has_units(trials: Sequence[Trial]) -> bool:
-    """Test whether each side of the trials has as many units as a bootstrap takes.
-
-    Canaries do not tell theirs.
-    """
-    units = Counter(side for side, _ in {(side_of(trial.stratum), trial.unit) for trial in trials})
-    return min(units.values()) * min(len(units), 2) >= 2 * MIN_CLUSTERS
-
-
-def most_tests(attack: Attack, case: Case) -> int:
-    """Count the tests of a limit on an attack that has not run, the most that there can be."""
-    fields = (
-        (page, own) for page in case.corpus.of(*AUDITED) for own in page.entities if own.attack
-    )
-    # Split models add two scores, and values of the input alone have numbers of their own.
-    more = 2 * (
-        bool(case.references.splits) or any(input_only(case.corpus, *field) for field in fields)
-    )
-    units = attack.units(case.corpus)
-    return max(((one.methods + more) * (1 + (one.kind in AREAS)) for one in units), default=0)
 
 
 def cover_listed(result: Result, forgotten: Forgotten | None) -> Result:

@@ -95,13 +95,13 @@ class ScanSetup:
         """Return the share of an attack's trials that the budget takes."""
         return (self.shares or {}).get(attack, self.share)
 
-    def sampled(self, attack: Attack, trials: Sequence[Trial], share: float = 1.0) -> list[Trial]:
-        """Sample a share of the trials that the budget takes of an attack.
+    def sampled(self, attack: Attack, trials: Sequence[Trial]) -> list[Trial]:
+        """Sample the trials that the budget takes of an attack.
 
         See `audit.attacks.budget.sample`.
         """
-        taken = self.share_of(attack.name) * share
-        return sample(trials, taken, self.options.seed, self.options.documents, self.part)
+        share = self.share_of(attack.name)
+        return sample(trials, share, self.options.seed, self.options.documents, self.part)
 
     def asked(self, corpus: Corpus) -> Corpus:
         """Draw as many held-out documents as the bounds leave, for the measurement of usefulness."""

@@ -171,9 +171,7 @@ def _audit(
     own = options.below(checkpoint.name)
     cache = options.evidence / REFERENCES_FOLDER
     # The same trials of all checkpoints, however fast each of them is.
-    opened = replace(
-        open_scan(replace(own, model_dir=checkpoint.folder, cache=cache, stages=False)), shares={}
-    )
+    opened = replace(open_scan(replace(own, model_dir=checkpoint.folder, cache=cache)), shares={})
     claim()
     yield from opened.warnings
     result = audit_checkpoint(opened, policy, progress)

@@ -267,11 +267,7 @@ def _show_notes(record: AuditRecord, verdict: Verdict, *, verbose: bool) -> None
     """Print what qualifies a verdict; of one that is exceeded only what no summary line says."""
     from audit.report.leaks import notes
 
-    hidden = (
-        {"policy", "early", "outside", "declared"}
-        if verdict.overall == "violated"
-        else {"policy", "early"}
-    )
+    hidden = {"policy", "outside", "declared"} if verdict.overall == "violated" else {"policy"}
     for note in notes(record, verdict):
         if verbose or note.kind not in hidden:
             print_line(note.text, NOTE_STYLES[note.kind])

@@ -22,6 +22,7 @@ from audit.engine.interface import SILENT
 from audit.errors import DocauditError, EngineError, UsageError
 from audit.files import EVIDENCE, write_atomically
 from audit.policy import EXIT_CODES, Policy, Verdict
+from audit.policy.checks import settle
 from audit.record import read as read_record
 from audit.report import numbers
 from audit.report.tables import decision_row
@@ -84,7 +85,6 @@ class QuickAudit:
             # What a preflight chooses could differ from checkpoint to checkpoint, and so could the
             # stage that decides.
             dtype="float32",
-            stages=False,
             cache=self.root / EVIDENCE / REFERENCES,
         )
 
@@ -224,11 +224,11 @@ def write_record(options: ScanOptions, policy: str) -> None:
         DocauditError: the audit could not start, or could not go on.
     """
     # Load torch and the attacks, which the training process need not.
-    from audit.workflows.scan import run_scan
+    from audit.workflows.scan import declare, run_scan
     from audit.workflows.setup import open_scan
 
     check_apart(options)
-    declared = load_policy(policy)
+    judging_policy = load_policy(policy)
     # The training has the other GPUs.
     opened = replace(open_scan(options), engine=LocalEngine(options.width), notice="")
     if options.cache is not None:
@@ -236,7 +236,9 @@ def write_record(options: ScanOptions, policy: str) -> None:
         options.cache.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         protect(options.cache.parent)
     with claim_folder(options.out, options.evidence):
-        records.write(run_scan(opened, SILENT, policy=declared), options.out / "record.json")
+        record = run_scan(opened, SILENT, declare(judging_policy))
+        record = settle(record, judging_policy.limits)
+        records.write(record, options.out / "record.json")
 
 
 def main() -> int:

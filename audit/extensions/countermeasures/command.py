@@ -137,7 +137,6 @@ def defend(
         device=device,
         references=named_paths(reference),
         evidence_dir=evidence,
-        stages=False,
     )
     check_apart(scan)
     with console.Reporter() as progress:
