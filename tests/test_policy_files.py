@@ -382,3 +382,19 @@ def test_a_policy_that_was_declared_after_the_outcomes_says_so(timing, warning, 
     assert found.warning.startswith(warning)
     assert ("declared before the scan" in found.sentence) == (not warning)
     assert not warning or found.warning.endswith("chosen after the results were known")
+
+
+def test_a_verdict_opens_no_file(tmp_path, monkeypatch):
+    policy = load(str(written(tmp_path, TOML)))
+    record = scanned(policy=None)
+
+    def refuse(*_, **__):
+        raise AssertionError("a file was opened")
+
+    evaluate(record, policy, TODAY)  # loads what is loaded once, such as texts of attacks
+    monkeypatch.setattr("builtins.open", refuse)
+    monkeypatch.setattr("io.open", refuse)
+    monkeypatch.setattr("os.open", refuse)
+    verdict = evaluate(record, policy, TODAY)
+    assert verdict.identity is not None
+    assert "lacks" in verdict.identity.looser

@@ -222,10 +222,12 @@ class Origin:
     Attributes:
         toml: its whole text.
         shipped: whether docaudit ships this very file.
+        looser: how it asks less than the shipped policy, in clauses; empty where it does not.
     """
 
     toml: str
     shipped: bool
+    looser: str = ""
 
     @property
     def sha256(self) -> str:

@@ -171,7 +171,7 @@ def load(name_or_path: str) -> Policy:
         suggested = f"{policy.name}-own" if original is not None else "team-receipts"
         hint = f'say name = "{suggested}" in it, and give --policy FILE' if own else HINT
         raise PolicyError([f"policy {path} {problem}" for problem in problems], hint)
-    return replace(policy, origin=Origin(text, shipped=original is not None))
+    return _with_origin(policy, text, shipped=original is not None)
 
 
 def read_declared(declared: DeclaredPolicy) -> Policy:
@@ -188,7 +188,15 @@ def read_declared(declared: DeclaredPolicy) -> Policy:
         problems.append("has another sha256 than the record says")
     if problems:
         raise PolicyError([f"{where} {problem}" for problem in problems], HINT)
-    return replace(policy, origin=Origin(declared.toml, declared.shipped))
+    return _with_origin(policy, declared.toml, shipped=declared.shipped)
+
+
+def _with_origin(policy: Policy, toml: str, *, shipped: bool) -> Policy:
+    """Add to a policy where it comes from, and how it asks less than the shipped one."""
+    looser = ""
+    if not shipped:
+        looser = _looser(policy)
+    return replace(policy, origin=Origin(toml, shipped, looser))
 
 
 def _parse(where: str, toml: str) -> tuple[Policy, list[str]]:
@@ -320,14 +328,15 @@ class PolicyIdentity:
 
 
 def identify(record: AuditRecord, policy: Policy) -> PolicyIdentity:
-    """Hold a policy against the one that a record declares."""
-    return replace(_identify(record, policy), looser=_looser(policy))
+    """Hold a policy against the one that a record declares, and say how it asks less than the shipped one."""
+    identity = _identify(record, policy)
+    if policy.origin is None:
+        return identity
+    return replace(identity, looser=policy.origin.looser)
 
 
 def _looser(policy: Policy) -> str:
     """Say how an owner's own policy asks less than the shipped one; empty where it does not."""
-    if policy.origin is None or policy.origin.shipped:
-        return ""
     name = COMPARED
     if policy.forgets:
         name = "forget"
