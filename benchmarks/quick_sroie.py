@@ -61,7 +61,9 @@ def scan(checkout: Path, work: Path, name: str) -> dict[str, Any]:
     out = work / f"report-{name}"
     shutil.rmtree(out, ignore_errors=True)
     arguments = [work / "model", work / "data-sroie-token-classification"]
-    reference = ["--reference", f"baselines={work / 'baseline'}", "--budget", "quick"]
+    baseline = f"baselines={work / 'baseline'}"
+    pretrained = f"pretrained={work / 'pretrained'}"
+    reference = ["--reference", baseline, "--reference", pretrained, "--budget", "quick"]
     scanned = scan_with(checkout, [*arguments, *reference], out)
     attacks = {}
     for result in scanned.record["attacks"]:
