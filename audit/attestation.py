@@ -59,7 +59,7 @@ class Statement(BaseModel):
     @field_validator("subject")
     @classmethod
     def _named_once(cls, subjects: list[Subject]) -> list[Subject]:
-        if len({one.name for one in subjects}) < len(subjects):
+        if len({subject.name for subject in subjects}) < len(subjects):
             raise ValueError("two subjects have one name")
         return subjects
 
@@ -98,7 +98,8 @@ def unseal(text: bytes, source: str) -> Attestation:
         RecordError: it is neither an envelope nor a statement of a test result.
         UsageError: it is an envelope, and securesystemslib is not installed.
     """
-    content, envelope = _parse(text, source), None
+    content = _parse(text, source)
+    envelope = None
     if "payload" in content:
         envelope = _envelope(content, source)
         content = _parse(envelope.payload, source)

@@ -20,7 +20,8 @@ questions, or for a page's whole output; one that points at answers is asked que
 language model learns the words of a page, whatever tags its fields have."""
 Revision = Annotated[str, Field(pattern=r"^[\w./-]+@[0-9a-f]{40}$")]
 """A commit of the Hub: ORG/MODEL@COMMIT, or datasets/ORG/NAME@COMMIT."""
-NO_MODEL, SERVED = "no model", "served"
+NO_MODEL = "no model"
+SERVED = "served"
 """The families on the cards of an audit of the text alone, and of a black box behind a server."""
 
 
@@ -292,7 +293,8 @@ class Timing:
                 if self.resumed
                 else ""
             )
-        first, last = self.oldest[:10], (self.newest or self.oldest)[:10]
+        first = self.oldest[:10]
+        last = (self.newest or self.oldest)[:10]
         when = f"on {first}" if first == last else f"from {first} to {last}"
         return f"{self.resumed:,} of {self.outcomes:,} outcomes were computed {when} and read from the journal"
 

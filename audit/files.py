@@ -96,7 +96,8 @@ def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
     Raises:
         EngineError: the disk is full or the folder cannot be written; nothing is left behind.
     """
-    beginning, end = f".{path.name}.", ".tmp"
+    beginning = f".{path.name}."
+    end = ".tmp"
     temporary = None
     try:
         remove_abandoned(path.parent.glob(f"{glob.escape(beginning)}*{end}"))

@@ -99,7 +99,8 @@ def _validate(kind: type[Attack], table: Mapping[str, Any]) -> tuple[dict[str, A
     """Validate a table by the types and ranges of the attack: return valid parameters, and problems of the others."""
     names = [field.name for field in dataclasses.fields(kind)]
     types = get_type_hints(kind, include_extras=True)
-    values, problems = {}, []
+    values = {}
+    problems = []
     for name, value in table.items():
         if name not in names:
             problems.append(f"{name}: no such parameter; one of {', '.join(names)}")

@@ -160,10 +160,11 @@ def by_document(
         ValueError: a provider is both in and out.
     """
     unit: Unit = "document" if providers is None else "provider"
-    names, labels = providers or [document.id for document in documents], np.asarray(member, bool)
+    names = providers or [document.id for document in documents]
+    labels = np.asarray(member, bool)
     key = (unit, tuple(document.id for document in documents), tuple(names), labels.tobytes())
-    for known, made, blind in _LAST:
-        if known is corpus and made == key:
+    for last_corpus, last_key, blind in _LAST:
+        if last_corpus is corpus and last_key == key:
             return blind
     blind = _examine(corpus, documents, names, labels, unit, progress)
     _LAST.append((corpus, key, blind))
@@ -191,7 +192,7 @@ def of_trials(
         corpus: where the documents are from.
         trials: about documents, or about providers, whose documents that were kept aside are asked
             about.
-        share: of the trials, which the budget takes.
+        share: share of the trials, which the budget takes.
         unit: "documents" or "providers".
         progress: advanced for every document described.
 
@@ -200,16 +201,17 @@ def of_trials(
     """
     strata = {trial.unit: trial.stratum for trial in sample(trials, share, USUAL)}
     if unit == "documents":
-        return by_split(
-            corpus, (document for document in corpus.documents if document.id in strata), progress
-        )
-    asked = [
-        document for document in corpus.of("heldout") if fold(document.provider or "") in strata
-    ]
-    providers = [fold(document.provider or "") for document in asked]
-    return by_document(
-        corpus, asked, [strata[name] == "in" for name in providers], progress, providers
-    )
+        tried = [document for document in corpus.documents if document.id in strata]
+        return by_split(corpus, tried, progress)
+    owned: list[Document] = []
+    providers: list[str] = []
+    for document in corpus.of("heldout"):
+        provider = fold(document.provider or "")
+        if provider in strata:
+            owned.append(document)
+            providers.append(provider)
+    member = [strata[provider] == "in" for provider in providers]
+    return by_document(corpus, owned, member, progress, providers)
 
 
 def _examine(
@@ -220,9 +222,20 @@ def _examine(
     unit: Unit,
     progress: Progress,
 ) -> Blind:
+    """Describe and check a draw of the documents, see `by_document`.
+
+    Args:
+        corpus: where the documents are from.
+        documents: those that are compared.
+        names: the unit of each document.
+        labels: (n_documents,) whether each is a member, or its provider is in.
+        unit: what is a member or not.
+        progress: advanced for every document described.
+    """
     rng = np.random.default_rng(SEED)
     chosen = _drawn(documents, names, labels, rng)
-    described, labels = [documents[index] for index in chosen], labels[chosen]
+    described = [documents[index] for index in chosen]
+    labels = labels[chosen]
     units = _numbered([names[index] for index in chosen])
     assigned = corpus.manifest.membership.assigned
     sides = [len(np.unique(units[labels == side])) for side in (True, False)]
@@ -236,9 +249,8 @@ def _examine(
         if assigned == "by-provider":
             # Each row takes the stratum of its unit's first row, so that strata divide no unit.
             _, first, index = np.unique(units, return_index=True, return_inverse=True)
-            strata = _numbered([fold(document.provider or "") for document in described])[first][
-                index
-            ]
+            providers = _numbered([fold(document.provider or "") for document in described])
+            strata = providers[first][index]
     check = blind_check(description.blocks, labels, units, rng, strata=strata)
     return _conclude(check, min(sides), assigned, unit)
 
@@ -246,86 +258,122 @@ def _examine(
 def _drawn(
     documents: Sequence[Document], names: Sequence[str], member: Bools, rng: np.random.Generator
 ) -> Ints:
-    """Draw documents to describe, in the order of their ids: at most `MAX_UNITS` a side, `MAX_DOCUMENTS` of each."""
+    """Draw documents to describe, in the order of their ids.
+
+    They are at most `MAX_UNITS` units a side, and `MAX_DOCUMENTS` of each.
+    """
     owned: dict[bool, dict[str, list[int]]] = {True: defaultdict(list), False: defaultdict(list)}
     for index in sorted(range(len(documents)), key=lambda index: documents[index].id):
         owned[bool(member[index])][names[index]].append(index)
     chosen: list[int] = []
     for side in owned.values():
-        own = [side[name] for name in sorted(side)]
-        for unit in rng.permutation(len(own))[:MAX_UNITS]:
-            chosen += [
-                own[unit][index] for index in rng.permutation(len(own[unit]))[:MAX_DOCUMENTS]
-            ]
+        units = [side[name] for name in sorted(side)]
+        for number in rng.permutation(len(units))[:MAX_UNITS]:
+            rows = units[number]
+            chosen += [rows[index] for index in rng.permutation(len(rows))[:MAX_DOCUMENTS]]
     return np.array(sorted(chosen, key=lambda index: documents[index].id), np.int64)
 
 
 def _kept_together(documents: Sequence[Document], member: Bools, same_image: Ints) -> Ints:
-    """Number the unit of each document, (n_documents,): a group that the assignment tore nowhere apart is one unit."""
-    whole = []
+    """Number the unit of each document, (n_documents,).
+
+    A group that the assignment tore nowhere apart is one unit.
+    """
+    together: list[list[str]] = []
     for groups in (_groups(same_image), _pages(documents)):
         if all(len(np.unique(member[group])) == 1 for group in groups):
-            whole += groups
+            together += [[*map(str, group)] for group in groups]
     units: Ints = np.arange(len(documents))
-    for unit, group in enumerate(join_groups([[str(index) for index in group] for group in whole])):
-        units[[int(index) for index in group]] = len(documents) + unit
+    for unit, group in enumerate(join_groups(together)):
+        units[[*map(int, group)]] = len(documents) + unit
     enough = all(len(np.unique(units[member == side])) >= MIN_UNITS for side in (True, False))
     return units if enough else np.arange(len(documents))
 
 
 def _groups(numbers: Ints) -> list[list[int]]:
-    return [[*map(int, np.flatnonzero(numbers == number))] for number in np.unique(numbers)]
+    """Group the indices of equal numbers."""
+    return [np.flatnonzero(numbers == number).tolist() for number in np.unique(numbers)]
 
 
 def _pages(documents: Sequence[Document]) -> list[list[int]]:
-    """Group the indices of documents that look like pages of one source, as importers name them: `x_1`, `x_2`."""
-    found: dict[str, list[int]] = defaultdict(list)
+    """Group the indices of documents that look like pages of one source.
+
+    Importers name them so: `x_1`, `x_2`.
+    """
+    sources: dict[str, list[int]] = defaultdict(list)
     for index, document in enumerate(documents):
-        named = _PAGE.fullmatch(document.id)
-        if named is not None:
-            found[named.group(1)].append(index)
-    return [group for group in found.values() if len(group) <= MAX_PAGES]
+        page = _PAGE.fullmatch(document.id)
+        if page is not None:
+            sources[page.group(1)].append(index)
+    return [group for group in sources.values() if len(group) <= MAX_PAGES]
 
 
 def _numbered(names: Sequence[str]) -> Ints:
+    """Number distinct names in their order: (n_names,)."""
     return np.unique(np.asarray(names, str), return_inverse=True)[1].astype(np.int64)
 
 
 def _conclude(check: BlindCheck | None, smaller: int, assigned: Assignment, unit: Unit) -> Blind:
-    """Conclude from a check, or from None for want of units, and say why a weak one confounds what no lot assigned."""
-    alike, power = check is not None and not check.by_block, 0.0 if check is None else check.power
-    why, confounded = ALIKE, None
-    if not alike:
-        numbers = {"power": 100 * power, "enough": 100 * ENOUGH_POWER}
-        why = SENTENCES["blind_weak"].format(unit=unit, adversary=ADVERSARY, **numbers)
-    meaning = SENTENCES["blind_power"].format(adversary=ADVERSARY, significant=SIGNIFICANT)
-    if power < ENOUGH_POWER and assigned in RANDOM[unit]:
-        meaning += SENTENCES["blind_lot"].format(why=why, unit=unit)
-    elif power < ENOUGH_POWER:
-        confounded = SENTENCES["blind_confounded"].format(
-            why=why, sides=SIDES[unit], how=ASSIGNED[assigned]
-        )
-    shown = Diagnostic("blind_power", power, meaning)
+    """Conclude from a check, or from None for want of units.
+
+    A weak one confounds what no lot assigned; then the conclusion says why.
+    """
     if check is None:
         few = f"too few {unit}s of a side for a check without the model"
-        return Blind(Unresolved(NAME, few, smaller, MIN_UNITS), (shown,), (), confounded, assigned)
+        meaning, confounded = _judge_power(0.0, assigned, unit, alike=False)
+        power = Diagnostic("blind_power", 0.0, meaning)
+        return Blind(Unresolved(NAME, few, smaller, MIN_UNITS), (power,), (), confounded, assigned)
+    alike = not check.by_block
+    meaning, confounded = _judge_power(check.power, assigned, unit, alike=alike)
+    power = Diagnostic("blind_power", check.power, meaning)
     if alike:
-        return Blind(Unresolved(NAME, ALIKE, check.auc.n), (shown,), (), confounded, assigned)
-    shuffled = f"share of {check.n_permutations} shuffled assignments of {unit}s in which {NAME} is as large"
-    words = {name: f"the AUC without the model {BLOCKS[name]}" for name in check.by_block}
-    by_block = (
-        Diagnostic(f"{NAME}.{name}", value, words[name]) for name, value in check.by_block.items()
+        return Blind(Unresolved(NAME, ALIKE, check.auc.n), (power,), (), confounded, assigned)
+    shuffled = (
+        f"share of {check.n_permutations} shuffled assignments of {unit}s in which {NAME}"
+        " is as large"
     )
-    auc, best = check.auc, max(check.by_block, key=lambda name: check.by_block[name])
-    named = {"sides": SIDES[unit], "block": BLOCKS[best]}
-    told_apart = SENTENCES["blind_apart"].format(auc=auc, p=check.p_value, **named)
+    by_block = [
+        Diagnostic(f"{NAME}.{name}", value, f"the AUC without the model {BLOCKS[name]}")
+        for name, value in check.by_block.items()
+    ]
+    best = max(check.by_block, key=lambda name: check.by_block[name])
+    told_apart = SENTENCES["blind_apart"].format(
+        auc=check.auc, p=check.p_value, sides=SIDES[unit], block=BLOCKS[best]
+    )
     return Blind(
-        estimate(NAME, auc, f"{unit}s", check.chance, "chance"),
-        (Diagnostic("blind_p", check.p_value, shuffled), shown, *by_block),
+        estimate(NAME, check.auc, f"{unit}s", check.chance, "chance"),
+        (Diagnostic("blind_p", check.p_value, shuffled), power, *by_block),
         (Check("blind", check.p_value, "confounded", told_apart, REDRAW, weight=WEIGHT),),
         confounded,
         assigned,
     )
+
+
+def _judge_power(
+    power: float, assigned: Assignment, unit: Unit, *, alike: bool
+) -> tuple[str, str | None]:
+    """Return what the power of a check means, and why a weak one confounds; None where it does not.
+
+    Args:
+        power: power of the check, 0 without one.
+        assigned: how the data set was assigned.
+        unit: what is a member or not.
+        alike: whether a check was made, and the documents are all alike.
+    """
+    meaning = SENTENCES["blind_power"].format(adversary=ADVERSARY, significant=SIGNIFICANT)
+    if power >= ENOUGH_POWER:
+        return meaning, None
+    why = ALIKE
+    if not alike:
+        why = SENTENCES["blind_weak"].format(
+            unit=unit, adversary=ADVERSARY, power=100 * power, enough=100 * ENOUGH_POWER
+        )
+    if assigned in RANDOM[unit]:
+        return meaning + SENTENCES["blind_lot"].format(why=why, unit=unit), None
+    confounded = SENTENCES["blind_confounded"].format(
+        why=why, sides=SIDES[unit], how=ASSIGNED[assigned]
+    )
+    return meaning, confounded
 
 
 def blind_controls(
@@ -372,9 +420,10 @@ def reference_control(
 
 
 def heldout_condition(name: str, gaps: Iterable[Estimate], attack: str) -> Condition:
-    """Say whether the target is shown to do no more, and no less, with held-out documents than a reference.
+    """Say whether the target does as much with held-out documents as a reference.
 
-    It only stands in for other conditions, and lets `reference_control` serve.
+    That is no more, and no less, as far as it is shown. It only stands in for other conditions, and
+    lets `reference_control` serve.
 
     Args:
         name: of the condition.
@@ -386,7 +435,10 @@ def heldout_condition(name: str, gaps: Iterable[Estimate], attack: str) -> Condi
         return Condition(
             name, "unmeasured", reason=f"{attack} could not be compared on unseen documents"
         )
-    reason = f"{attack} differs by {widest.value:.3f} [{widest.low:.3f}, {widest.high:.3f}] on unseen documents"
+    reason = (
+        f"{attack} differs by {widest.value:.3f} [{widest.low:.3f}, {widest.high:.3f}]"
+        " on unseen documents"
+    )
     if max(abs(widest.low), abs(widest.high)) > MAX_GAP:
         return Condition(name, "unmet", reason=reason)
     return Condition(name, "met", reason=reason)
@@ -395,6 +447,6 @@ def heldout_condition(name: str, gaps: Iterable[Estimate], attack: str) -> Condi
 def _centred(measured: Estimate, null: float, scale: float) -> tuple[Bound, ...]:
     """Return bounds on the distance from a null, times `scale`."""
     return tuple(
-        Bound(one.alpha, scale * (one.lower - null), scale * (one.upper - null))
-        for one in measured.bounds
+        Bound(bound.alpha, scale * (bound.lower - null), scale * (bound.upper - null))
+        for bound in measured.bounds
     )

@@ -133,7 +133,8 @@ class Population:
 
     def _measurable(self, tried: Sequence[Row], measured: Sequence[Row]) -> Population:
         """Leave out the share of values, and of documents, of which trying them measured nothing."""
-        before, after = _values_of(tried), _values_of(measured)
+        before = _values_of(tried)
+        after = _values_of(measured)
         if not before:
             return self
         share = float(self.weights(after).sum() / self.weights(before).sum())
@@ -223,10 +224,8 @@ class TriedValues(DocumentColumns):
     def too_few(self, name: str, least: int = 2) -> Unresolved | None:
         """Return why members and held-out documents cannot be compared; None where they can."""
         for split in AUDITED:
-            reason, n = (
-                f"fewer than {least} {WORDS[split]} documents with such values",
-                self.split(split).n_documents,
-            )
+            reason = f"fewer than {least} {WORDS[split]} documents with such values"
+            n = self.split(split).n_documents
             if n < least:
                 return Unresolved(name, reason, n, NEEDED_DOCUMENTS)
         return None
@@ -235,7 +234,8 @@ class TriedValues(DocumentColumns):
         """Return one row for each value of a document: as far as it was found anywhere on the page."""
         keys = np.stack([self.cluster, self.value])
         _, first, row_of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-        attack, baseline = np.zeros(first.size), np.zeros(first.size)
+        attack = np.zeros(first.size)
+        baseline = np.zeros(first.size)
         np.maximum.at(attack, row_of.ravel(), self.attack)
         np.maximum.at(baseline, row_of.ravel(), self.baseline)
         return TriedValues(

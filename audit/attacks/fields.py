@@ -252,15 +252,16 @@ def input_only(corpus: Corpus, document: Document, entity: Entity) -> bool:
     A tagger's target names the values with a label other than "O", that of a model asked about
     pages the values that some question gives away.
     """
-    kind, value = corpus.manifest.task.kind, fold(document.text_of(entity))
+    kind = corpus.manifest.task.kind
+    value = fold(document.text_of(entity))
     if kind == "token-classification":
         return all(
-            one.label == OUTSIDE
-            for one in document.entities
-            if fold(document.text_of(one)) == value
+            entity.label == OUTSIDE
+            for entity in document.entities
+            if fold(document.text_of(entity)) == value
         )
     return kind == "question-answering" and not any(
-        _reveals(one, entity, value) for one in document.questions
+        _reveals(question, entity, value) for question in document.questions
     )
 
 

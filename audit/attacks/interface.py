@@ -136,10 +136,12 @@ class Attack(ABC):
     @property
     def ablations(self) -> tuple[str, ...]:
         """Describe how these parameters weaken the attacker; no limit is passed with any."""
-        usual, weaker = type(self).preset("quick"), text_of(self.name).weaker
+        usual = type(self).preset("quick")
+        weaker = text_of(self.name).weaker
         found = []
         for name in (*weaker.below, *weaker.above, *weaker.changed):
-            own, least = getattr(self, name), getattr(usual, name)
+            own = getattr(self, name)
+            least = getattr(usual, name)
             if isinstance(own, tuple):
                 found += [f"{name} without {one}" for one in least if one not in own]
             elif (

@@ -1,4 +1,7 @@
-"""Measure what attacks share: streams of random numbers, jobs in order, tables of values, histograms."""
+"""Measure what attacks share.
+
+That is streams of random numbers, jobs in order, tables of values, and histograms.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.random import Generator, default_rng
@@ -74,7 +77,9 @@ def combine(log_public: Floats, log_target: Floats, target_weight: float, mean: 
 
 
 def memory_of(values: Floats) -> float:
-    """Compute how strong a planted memory is: `MEMORY` standard deviations of the difference between two candidates.
+    """Compute how strong a planted memory is.
+
+    That is `MEMORY` standard deviations of the difference between two candidates.
 
     Args:
         values: (n_candidates,) losses or logits; those that are not finite do not count.
@@ -88,11 +93,15 @@ def is_near(text: str, right: str) -> bool:
 
     Digits must be right.
     """
-    given, value = fold(text), fold(right)
-    if given == value or sum(map(str.isalpha, value)) < NEAR_LETTERS:
-        return given == value
-    digits, expected = ([*filter(str.isdigit, one)] for one in (given, value))
-    return digits == expected and similarity(given, value) >= NEAR_SIMILARITY
+    guess = fold(text)
+    value = fold(right)
+    if guess == value:
+        return True
+    if sum(map(str.isalpha, value)) < NEAR_LETTERS:
+        return False
+    digits = [character for character in guess if character.isdigit()]
+    expected_digits = [character for character in value if character.isdigit()]
+    return digits == expected_digits and similarity(guess, value) >= NEAR_SIMILARITY
 
 
 class Columns:
@@ -100,13 +109,17 @@ class Columns:
 
     def where(self, mask: Bools) -> Self:
         """Return the rows that `mask`, shape (n_rows,), takes."""
+        columns = {name: _take_rows(column, mask) for name, column in vars(self).items()}
+        return type(self)(**columns)
 
-        def take(value: Any) -> Any:
-            if isinstance(value, dict):
-                return {name: take(own) for name, own in value.items()}
-            return value.where(mask) if isinstance(value, Columns) else value[mask]
 
-        return type(self)(**{name: take(column) for name, column in vars(self).items()})
+def _take_rows(value: Any, mask: Bools) -> Any:
+    """Return the rows that a mask takes of a column, of a table, or of each in a dictionary."""
+    if isinstance(value, dict):
+        return {name: _take_rows(column, mask) for name, column in value.items()}
+    if isinstance(value, Columns):
+        return value.where(mask)
+    return value[mask]
 
 
 class DocumentColumns(Columns):
@@ -162,60 +175,89 @@ class ValueColumns(DocumentColumns):
         return self.where(self.rows(name))
 
     def rows(self, group: str) -> Bools:
-        """Tell which rows are of a group of values that training named ("unique", "repeated", else all), or did not."""
-        wanted = {"unique": self.unique, "repeated": ~self.unique}.get(
-            group, np.ones(len(self), bool)
-        )
-        return np.asarray(wanted & (self.input_only == (group == INPUT_ONLY)), bool)
+        """Tell which rows are of a group of values.
+
+        The groups "unique", "repeated" and any other (all) hold values that training named,
+        `INPUT_ONLY` those that it did not.
+        """
+        if group == "unique":
+            counted = self.unique
+        elif group == "repeated":
+            counted = ~self.unique
+        else:
+            counted = np.ones(len(self), bool)
+        return np.asarray(counted & (self.input_only == (group == INPUT_ONLY)), bool)
 
     def kinds(self, names: Iterable[str]) -> dict[str, tuple[str, Self]]:
-        """Return rows that are tested by themselves, with words for them: each category, and the input alone."""
-        found = {
+        """Return rows that are tested by themselves, with words for them.
+
+        These are each category, and the values of the input alone.
+        """
+        kinds = {
             name: (f"values of category {name}", self.where(self.category == name))
             for name in sorted(names)
         }
-        return {
-            **found,
-            f"{INPUT_ONLY}.kind": (SHARED["kinds"][INPUT_ONLY], self.group(INPUT_ONLY)),
-        }
+        kinds[f"{INPUT_ONLY}.kind"] = (SHARED["kinds"][INPUT_ONLY], self.group(INPUT_ONLY))
+        return kinds
 
     def holds_input_only(self, least: int) -> bool:
         """Return whether so many documents of either split hold values of the input alone."""
         return min(self.group(INPUT_ONLY).split(split).n_documents for split in AUDITED) >= least
 
 
-def columns_of(rows: Iterable[tuple[Document, str, bool, bool, str]]) -> dict[str, Any]:
-    """Make the columns of `ValueColumns` of document, value, "unique", "input_only" and category of each row."""
-    documents, values, unique, unnamed, categories = [*zip(*rows, strict=True)] or [()] * 5
+class ValueRow(NamedTuple):
+    """One value that an attack tried, as `columns_of` takes it.
+
+    Attributes:
+        document: the document that holds it.
+        value: what it says.
+        unique: whether it stands in no other document of any split.
+        input_only: whether training never named it.
+        category: its category.
+    """
+
+    document: Document
+    value: str
+    unique: bool
+    input_only: bool
+    category: str
+
+
+def columns_of(values: Iterable[ValueRow]) -> dict[str, Any]:
+    """Make the columns of `ValueColumns` from the values that an attack tried."""
+    rows = list(values)
+    input_only = [row.input_only for row in rows]
     return {
-        "member": np.array([document.split == "member" for document in documents], bool),
-        "unique": np.array(unique, bool),
-        "input_only": np.array(unnamed, bool) & (not all(unnamed)),
-        "category": np.array(categories, np.str_),
-        "cluster": np.unique([document.id for document in documents], return_inverse=True)[1],
-        "value": np.unique(np.array(values, np.str_), return_inverse=True)[1],
-        "weight": np.ones(len(documents)),
+        "member": np.array([row.document.split == "member" for row in rows], bool),
+        "unique": np.array([row.unique for row in rows], bool),
+        "input_only": np.array(input_only, bool) & (not all(input_only)),
+        "category": np.array([row.category for row in rows], np.str_),
+        "cluster": np.unique([row.document.id for row in rows], return_inverse=True)[1],
+        "value": np.unique(np.array([row.value for row in rows], np.str_), return_inverse=True)[1],
+        "weight": np.ones(len(rows)),
     }
 
 
 def scores_of(trials: Iterable[Trial], taken: Bools, member: Bools, values: Floats) -> UnitScores:
     """Return the values of the trials that `taken` marks; all arrays have shape (n_trials,)."""
-    own = [trial for trial, yes in zip(trials, taken, strict=True) if yes]
-    return UnitScores(
-        [trial.id for trial in own], [trial.unit for trial in own], member[taken], values[taken]
-    )
+    scored = [trial for trial, is_taken in zip(trials, taken, strict=True) if is_taken]
+    ids = [trial.id for trial in scored]
+    clusters = [trial.unit for trial in scored]
+    return UnitScores(ids, clusters, member[taken], values[taken])
 
 
 def gains_of(
     attack: Floats, baseline: Floats, table: DocumentColumns, taken: Bools, *, by_lot: bool
 ) -> Floats:
-    """Return what each value adds to an excess: what the attack finds, less the baseline where that is taken off.
+    """Return what each value adds to an excess.
+
+    That is what the attack finds, less the baseline where that is taken off.
 
     Args:
         attack: how far each value was found with the model, (n_values,).
         baseline: the same without it.
-        table: of the values.
-        taken: those that the excess is of, (n_values,).
+        table: table of the values.
+        taken: mask of the values that the excess is of, (n_values,).
         by_lot: whether a lot chose the members, see `rates.needs_baseline`.
     """
     sides = [taken & table.member, taken & ~table.member]
@@ -229,7 +271,8 @@ def gains_of(
     return attack
 
 
-DOCUMENTS, VALUES = "documents_identified", "values_identified"
+DOCUMENTS = "documents_identified"
+VALUES = "values_identified"
 """Counts of what an attack gives away for certain: documents, and distinct values, beyond the
 control."""
 RETRAIN = "train again without this leak, then scan again"
@@ -256,12 +299,8 @@ class Streams:
 
 def scatter(items: Iterable[Item], names: Iterable[str]) -> list[Item]:
     """Order items by hashes of their names: a fixed order that depends on no other."""
-    return [
-        item
-        for _, item in sorted(
-            zip(map(hash_of, names), items, strict=True), key=lambda pair: pair[0]
-        )
-    ]
+    hashed = zip(map(hash_of, names), items, strict=True)
+    return [item for _, item in sorted(hashed, key=lambda pair: pair[0])]
 
 
 def hash_of(name: str) -> bytes:
@@ -292,26 +331,30 @@ def cover(
     total: Counter[str],
     unique: Counter[str] | None = None,
 ) -> tuple[Coverage, ...]:
-    """Count what was tried of all there is, and the unique of it: in all, and in each of `names` that there is."""
-    found = [
-        Coverage(
-            "all", tried.total(), total.total(), unit, None if unique is None else unique.total()
-        )
-    ]
-    kept = [name for name in names if total[name]]
-    rows = (
-        Coverage(name, tried[name], total[name], unit, None if unique is None else unique[name])
-        for name in kept
-    )
-    return (*found, *rows)
+    """Count what was tried of all there is, and the unique of it.
+
+    Counted is in all, and in each of `names` that there is.
+    """
+    n_unique = None if unique is None else unique.total()
+    rows = [Coverage("all", tried.total(), total.total(), unit, n_unique)]
+    for name in names:
+        if total[name]:
+            n_unique = None if unique is None else unique[name]
+            rows.append(Coverage(name, tried[name], total[name], unit, n_unique))
+    return tuple(rows)
 
 
 def count_returned(found: Mapping[str, tuple[Bools, Ints]]) -> Histogram:
-    """Count documents by how many of their values came back: by side, hits and documents, both (n_values,)."""
-    sums = {
-        side: np.bincount(np.unique(of, return_inverse=True)[1], hits)
-        for side, (hits, of) in found.items()
-    }
-    edges = np.arange(max([0, *(int(one.max(initial=0)) for one in sums.values())]) + 2) - 0.5
-    counts = {side: tuple(np.histogram(one, edges)[0].tolist()) for side, one in sums.items()}
+    """Count documents by how many of their values came back.
+
+    Args:
+        found: hits and documents by side, both (n_values,).
+    """
+    returned = {}
+    for side, (hits, documents) in found.items():
+        rows = np.unique(documents, return_inverse=True)[1]
+        returned[side] = np.bincount(rows, hits)
+    most = max([0, *(int(sums.max(initial=0)) for sums in returned.values())])
+    edges = np.arange(most + 2) - 0.5
+    counts = {side: tuple(np.histogram(sums, edges)[0].tolist()) for side, sums in returned.items()}
     return Histogram("returned", "values that came back", tuple(map(float, edges)), counts)

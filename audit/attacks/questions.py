@@ -29,7 +29,8 @@ CLASS_OF: Mapping[Category, str] = SHARED["personal"]
 IDENTIFYING = ("person", "place", "contact", "url", "other_id")
 """Classes whose values name or number someone: name, location, identification number, online identifier (GDPR, article
 4(1)). A date or a nationality alone does not."""
-NOT_PII, UNCLASSIFIED = "not_pii", "unclassified"
+NOT_PII = "not_pii"
+UNCLASSIFIED = "unclassified"
 PII_CLASSES = tuple(CLASS_OF.values())
 CLASSES = (*PII_CLASSES, NOT_PII, UNCLASSIFIED)
 
@@ -127,10 +128,10 @@ def all_values(corpus: Corpus) -> Iterator[AskedQuestion]:
 def _made(corpus: Corpus, document: Document, entity: Entity) -> AskedQuestion:
     if "phrasings" not in corpus.known:
         pairs = (
-            (one, asked)
+            (entity, question)
             for page in corpus.documents
-            for one in page.entities
-            for asked in page.questions
+            for entity in page.entities
+            for question in page.questions
         )
         asked_of = {one.label: asked.question for one, asked in pairs if asked.entity == one.id}
         corpus.known["phrasings"] = asked_of
@@ -150,7 +151,7 @@ def question_of(corpus: Corpus, trial: Trial) -> AskedQuestion:
         return _made(
             corpus,
             document,
-            next(one for one in document.entities if one.id == name.removeprefix(JOINT)),
+            next(entity for entity in document.entities if entity.id == name.removeprefix(JOINT)),
         )
     return AskedQuestion(
         document, next(question for question in document.questions if question.id == name)
@@ -178,13 +179,11 @@ def is_unique(
     return all(trained.get(value, frozenset()) <= {document.id} for value in values)
 
 
-PROVEN, UNPROVEN, SURVIVES, DERIVABLE, ABSENT = (
-    "proven",
-    "unproven",
-    "survives",
-    "derivable",
-    "absent",
-)
+PROVEN = "proven"
+UNPROVEN = "unproven"
+SURVIVES = "survives"
+DERIVABLE = "derivable"
+ABSENT = "absent"
 STATUSES: Mapping[str, str] = SHARED["removals"]
 """What became of an answer, and what that means."""
 ATTEMPTED = frozenset({PROVEN, UNPROVEN})

@@ -5,7 +5,7 @@ Method: methods.md#statistics.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -36,7 +36,8 @@ from audit.stats.roc import (
 LOW = "low_fpr_advantage"
 """True-positive rate minus false-positive rate at the lowest rate that is resolved, see
 `stats.roc`."""
-TPR, RATE = "tpr_at_fpr_10", 0.1
+TPR = "tpr_at_fpr_10"
+RATE = 0.1
 """The share of members found at this rate of false alarms."""
 N_BINS = 20
 OUTER = 0.02
@@ -46,9 +47,10 @@ others."""
 CERTAIN = 0.1
 """An advantage at a low false-positive rate that is no chance, whatever the area."""
 WEIGHTS = (0.8, 0.2)
-"""Shares of the level of `check_certain` for those that outrank the others, and for advantages. The first test
-recognises fewer units; the second one is decided by the limit on the advantage wherever there is
-one."""
+"""Shares of the level of `check_certain` for those that outrank the others, and for advantages.
+
+The first test recognises fewer units; the second one is decided by the limit on the advantage
+wherever there is one."""
 TwoSides = tuple[Floats, Floats]
 """The finite scores of members, and those of the others; larger = more like a member."""
 
@@ -73,44 +75,50 @@ class ScoreComparison:
 
     def measure_tpr(self, sides: TwoSides, rng: Generator) -> Measurement:
         """Measure the share of members found at a false-positive rate of 10 %; null: that rate."""
-        found = tpr_at_fpr(*sides, RATE, rng)
-        if found is None:
+        interval = tpr_at_fpr(*sides, RATE, rng)
+        if interval is None:
             n = len(sides[1])
             reason = f"too few: {n} {self.nonmembers}, and half of them set the threshold"
             return Unresolved(TPR, reason, n, nonmembers_needed(RATE))
-        return estimate(TPR, found, f"{self.unit}s", RATE, "chance")
+        return estimate(TPR, interval, f"{self.unit}s", RATE, "chance")
 
     def measure_advantage(self, name: str, sides: TwoSides) -> tuple[Measurement, float | None]:
         """Estimate the advantage at the lowest false-positive rate that is resolved, and that rate.
 
         Null: 0.
         """
-        found = low_advantage(*sides)
-        if found is None:
+        resolved = low_advantage(*sides)
+        if resolved is None:
             n = len(sides[1])
             reason = f"{n} {self.nonmembers} are too few even for 10 % false alarms"
             return Unresolved(name, reason, n, nonmembers_needed(max(LOW_RATES))), None
-        advantage = estimate(name, found.advantage, f"{self.unit}s", 0.0, "chance")
+        advantage = estimate(name, resolved.advantage, f"{self.unit}s", 0.0, "chance")
         # Passes at the limit are 1.4 times as many as the level says
         # (`benchmarks/low_fpr_errors.py`).
-        return replace(advantage, pass_alpha=CAUTIOUS_PASS_ALPHA), found.fpr
+        return replace(advantage, pass_alpha=CAUTIOUS_PASS_ALPHA), resolved.fpr
 
     def count_certain(
         self, name: str, sides: TwoSides, total: int, *, mirrored: bool = False
     ) -> Measurement:
-        """Count the members that rank above all but one of the others (mirrored: below), beyond chance; null: 0.
+        """Count the members that rank above all but one of the others, beyond chance; null: 0.
 
-        `total`: how many there are, with a score or not.
+        Args:
+            name: name of the measurement.
+            sides: scores of independent units.
+            total: how many members there are, with a score or not.
+            mirrored: whether to count those that rank below all but one.
         """
         n = len(sides[1])
         if n < FEWEST_OTHERS or not len(sides[0]):
-            reason = f"no {self.unit} in training, or fewer than {FEWEST_OTHERS} {self.nonmembers}, without copies"
+            reason = (
+                f"no {self.unit} in training, or fewer than {FEWEST_OTHERS} {self.nonmembers},"
+                " without copies"
+            )
             return Unresolved(name, reason, n, FEWEST_OTHERS)
-        members, others = (-side if mirrored else side for side in sides)
-        counted = count_outranking(members, others, total)
-        return replace(
-            estimate(name, counted, f"{self.unit}s", 0.0, "chance"), total=total, open_above=True
-        )
+        members, nonmembers = (-side if mirrored else side for side in sides)
+        interval = count_outranking(members, nonmembers, total)
+        counted = estimate(name, interval, f"{self.unit}s", 0.0, "chance")
+        return replace(counted, total=total, open_above=True)
 
     def check_certain(
         self, sides: Sequence[TwoSides], advantages: Sequence[Measurement]
@@ -123,37 +131,43 @@ class ScoreComparison:
             sides: by score, each of independent units.
             advantages: by score, see `measure_advantage`.
         """
-        ranked = [
-            (outranking_p(*one), one)
-            for one in sides
-            if len(one[0]) and len(one[1]) >= FEWEST_OTHERS
-        ]
-        sure = [item for item in advantages if isinstance(item, Estimate)]
-        found: list[tuple[float, str]] = []
-        if ranked:
-            p_value, best = min(ranked, key=lambda item: item[0])
-            above = int((best[0] > np.sort(best[1])[-1 - ALLOWED]).sum())
-            by_chance = (ALLOWED + 1) * len(best[0]) / (len(best[1]) + 1)
-            words = f"{above} of {len(best[0])} training {self.unit}s rank above all but {ALLOWED} of {len(best[1])}"
-            found.append(
-                (
-                    len(ranked) * p_value,
-                    f"{words} {self.nonmembers}, and chance gives {by_chance:.1f}",
-                )
-            )
-        if sure:
-            most = max(sure, key=lambda item: item.low)
-            value, low, high = (f"{100 * share:.0f}" for share in (most.value, most.low, most.high))
-            words = f"almost no false alarms, and {value} % found beyond chance ({low} to {high} %)"
-            found.append((len(sure) * min(item.p_above(CERTAIN) for item in sure), words))
-        if not found:
+        tests = [*self._test_ranks(sides), *self._test_advantages(advantages)]
+        if not tests:
             return ()
-        weights = WEIGHTS if len(found) > 1 else (1.0,)
+        weights = WEIGHTS if len(tests) > 1 else (1.0,)
         p_value, words = min(
-            (p / weight, words) for (p, words), weight in zip(found, weights, strict=True)
+            (p / weight, words) for (p, words), weight in zip(tests, weights, strict=True)
         )
         reason = f"the model reveals some training {self.unit}s: {words}"
         return (Check(f"certain {self.unit}s", min(1.0, p_value), "alarm", reason, RETRAIN),)
+
+    def _test_ranks(self, sides: Sequence[TwoSides]) -> Iterator[tuple[float, str]]:
+        """Yield the p-value of the score by which members outrank the others most, in words.
+
+        Bonferroni's rule is applied over the scores; nothing where no score can tell.
+        """
+        enough = [pair for pair in sides if len(pair[0]) and len(pair[1]) >= FEWEST_OTHERS]
+        ranked = [(outranking_p(*pair), pair) for pair in enough]
+        if not ranked:
+            return
+        p_value, (members, nonmembers) = min(ranked, key=lambda item: item[0])
+        above = int((members > np.sort(nonmembers)[-1 - ALLOWED]).sum())
+        by_chance = (ALLOWED + 1) * len(members) / (len(nonmembers) + 1)
+        words = (
+            f"{above} of {len(members)} training {self.unit}s rank above all but {ALLOWED}"
+            f" of {len(nonmembers)} {self.nonmembers}, and chance gives {by_chance:.1f}"
+        )
+        yield len(ranked) * p_value, words
+
+    def _test_advantages(self, advantages: Sequence[Measurement]) -> Iterator[tuple[float, str]]:
+        """Yield the p-value that some advantage exceeds `CERTAIN`, in words, as `_test_ranks`."""
+        sure = [item for item in advantages if isinstance(item, Estimate)]
+        if not sure:
+            return
+        most = max(sure, key=lambda item: item.low)
+        value, low, high = (f"{100 * share:.0f}" for share in (most.value, most.low, most.high))
+        words = f"almost no false alarms, and {value} % found beyond chance ({low} to {high} %)"
+        yield len(sure) * min(item.p_above(CERTAIN) for item in sure), words
 
     def histogram(self, quantity: str, sides: TwoSides) -> tuple[Histogram, ...]:
         """Count the primary scores of either side by bin; `quantity` labels the axis.

@@ -18,7 +18,16 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from audit.attacks.figure_text import Figures, Form, ReportPart, StrictModel, TableSpec, TrendSpec
+from audit.attacks.figure_text import (
+    Figures,
+    Form,
+    ReportPart,
+    StrictModel,
+    TableColumn,
+    TableRow,
+    TableSpec,
+    TrendSpec,
+)
 from audit.measurements import Count
 
 Access = Literal["weights", "scores", "answers", "copies"]
@@ -319,7 +328,7 @@ class AttackText(StrictModel):
         yield from (("tells", name) for pair in self.tells.items() for name in pair)
         yield from (
             ("trend", name)
-            for name in (*(one.metric for one in trend.columns), *trend.summary.values())
+            for name in (*(column.metric for column in trend.columns), *trend.summary.values())
         )
         yield from (("trend", series.metric) for panel in trend.panels for series in panel.series)
 
@@ -328,19 +337,25 @@ class AttackText(StrictModel):
 
         A cell may stay empty, as not every measurement has every row.
         """
-        columns = table.columns
-        bases = {column.metric for column in columns}
         for row in table.rows:
-            names = [name for column in columns if (name := row.name(column.metric, column.after))]
-            yield from (f"table: {problem}" for name in names for problem in self._unlabelled(name))
-            if not {*names} & self.known:
-                yield f"table: no measurement in the row {row.label!r}"
-            yield from (
-                f"table: no column of {base!r}" for base in row.instead if base not in bases
-            )
-        for column in columns:
-            if not {row.name(column.metric, column.after) for row in table.rows} & self.known:
+            yield from self._in_row(row, table.columns)
+        for column in table.columns:
+            names = {row.name(column.metric, column.after) for row in table.rows}
+            if not names & self.known:
                 yield f"table: no measurement in the column of {column.metric!r}"
+
+    def _in_row(self, row: TableRow, columns: Sequence[TableColumn]) -> Iterator[str]:
+        """Yield what is misspelt in one row of a table."""
+        names = [row.name(column.metric, column.after) for column in columns]
+        for name in filter(None, names):
+            for problem in self._unlabelled(name):
+                yield f"table: {problem}"
+        if not {*names} & self.known:
+            yield f"table: no measurement in the row {row.label!r}"
+        bases = {column.metric for column in columns}
+        for base in row.instead:
+            if base not in bases:
+                yield f"table: no column of {base!r}"
 
 
 @cache
@@ -367,41 +382,42 @@ def parse(raw: Mapping[str, Any]) -> AttackText:
         **{name: tuple(group) for name, group in groups.items()},
         "split": ("member", "heldout"),
     }
-    text["metrics"] = {
-        head: {
-            **metric,
-            **{
-                key: _names(metric.get(key, default), sets)
-                for key, default in (("names", [head]), ("measured", []))
-            },
-        }
-        for head, metric in text.get("metrics", {}).items()
-    }
-    text["parts"] = [
-        {
-            **part,
-            "tables": [
-                {**table, "rows": [*_rows(table["rows"], groups)]}
-                for table in part.get("tables", ())
-            ],
-        }
-        for part in text.get("parts", ())
-    ]
+    metrics = {}
+    for head, metric in text.get("metrics", {}).items():
+        names = _names(metric.get("names", [head]), sets)
+        measured = _names(metric.get("measured", []), sets)
+        metrics[head] = {**metric, "names": names, "measured": measured}
+    text["metrics"] = metrics
+    text["parts"] = [_expand_tables(section, groups) for section in text.get("parts", ())]
     try:
         return AttackText.model_validate(text)
     except ValidationError as error:
-        problems = [
-            f"{'.'.join(map(str, one['loc']))}: {one['msg']}".removeprefix(": ")
-            for one in error.errors()
-        ]
-        raise ValueError(f"the text of {text.get('name')}: {'; '.join(problems)}") from error
+        problems = "; ".join(map(_describe_problem, error.errors()))
+        raise ValueError(f"the text of {text.get('name')}: {problems}") from error
+
+
+def _expand_tables(
+    section: Mapping[str, Any], groups: Mapping[str, Mapping[str, str]]
+) -> dict[str, Any]:
+    """Return a part of a report with the rows of its tables expanded, see `_rows`."""
+    tables = [
+        {**table, "rows": list(_rows(table["rows"], groups))} for table in section.get("tables", ())
+    ]
+    return {**section, "tables": tables}
+
+
+def _describe_problem(problem: Mapping[str, Any]) -> str:
+    """Describe what pydantic found wrong, after the place of it."""
+    place = ".".join(map(str, problem["loc"]))
+    return f"{place}: {problem['msg']}".removeprefix(": ")
 
 
 def _joined(part: Mapping[str, Any], text: Mapping[str, Any]) -> dict[str, Any]:
     """Add a shared part to a text: tables in front of its own, lists behind them."""
     joined = {**part, **text}
     for key in part.keys() & text.keys():
-        first, own = part[key], text[key]
+        first = part[key]
+        own = text[key]
         if isinstance(first, dict):
             joined[key] = _joined(first, own)
         elif isinstance(first, list):
@@ -427,6 +443,7 @@ def _rows(
         if "each" not in row:
             yield row
             continue
-        label, suffix = row.get("label", "{}"), row.get("suffix", "{}")
+        label = row.get("label", "{}")
+        suffix = row.get("suffix", "{}")
         for key, text in groups[row["each"]].items():
             yield {"label": sentence_case(label.format(text)), "suffix": suffix.format(key)}

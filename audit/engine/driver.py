@@ -1,13 +1,17 @@
-"""Run trials in this process: drive many attempts at once, so that targets are asked in large batches."""
+"""Run trials in this process.
+
+Many attempts are driven at once, so that targets are asked in large batches.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
+from typing import Any, NamedTuple
 
 from audit import plugins
 from audit.engine.interface import (
@@ -60,43 +64,91 @@ def drive(
     if width < 1:
         raise ValueError("at least one attempt must be in flight")
     waiting = iter(trials)
-    live: list[tuple[Trial, Attempt, Request]] = []
+    live: list[_LiveAttempt] = []
     last = clock()
     while True:
-        while len(live) < width and (trial := next(waiting, None)) is not None:
-            attempt = work.attempt(trial)
-            try:
-                live.append((trial, attempt, next(attempt)))
-            except StopIteration as done:
-                yield trial.id, done.value
+        yield from _start_attempts(work, waiting, live, width)
         if not live:
             return
         if clock() - last > patience:
-            width, last = max(width // 2, min(width, LEAST)), clock()
-        groups: dict[tuple[int, type], list[int]] = defaultdict(list)
-        for index, (_, _, request) in enumerate(live[:width]):
-            groups[id(request.answerer), type(next(iter(request.queries), None))].append(index)
-        largest = {
-            *max(
-                groups.values(),
-                key=lambda group: sum(len(live[index][2].queries) for index in group),
-            )
-        }
-        asked = [live[index] for index in sorted(largest)]
-        live = [one for index, one in enumerate(live) if index not in largest]
-        queries = [query for _, _, request in asked for query in request.queries]
-        replies = asked[0][2].answerer.ask(queries) if queries else ()
-        given = iter([reply for _, reply in zip(queries, replies, strict=True)])
+            width = max(width // 2, min(width, LEAST))
+            last = clock()
+        group, resting = _split_largest_group(live, width)
         still_live = []
-        for trial, attempt, request in asked:
+        for asking, replies in zip(group, _ask_together(group), strict=True):
             try:
-                still_live.append(
-                    (trial, attempt, attempt.send([*islice(given, len(request.queries))]))
-                )
-            except StopIteration as done:
-                yield trial.id, done.value
+                request = asking.attempt.send(replies)
+            except StopIteration as end:
+                yield asking.trial.id, end.value
                 last = clock()
-        live = [*still_live, *live]
+            else:
+                still_live.append(asking._replace(request=request))
+        live = [*still_live, *resting]
+
+
+class _LiveAttempt(NamedTuple):
+    """An attempt that waits for the answers to its latest request."""
+
+    trial: Trial
+    attempt: Attempt
+    request: Request
+
+
+def _start_attempts(
+    work: Work, waiting: Iterator[Trial], live: list[_LiveAttempt], width: int
+) -> Outcomes:
+    """Start the next attempts, until `width` are live or no trial waits.
+
+    Args:
+        work: what to attempt.
+        waiting: trials that are not started yet.
+        live: attempts that are live; those that are started are added.
+        width: how many attempts are in flight.
+
+    Yields:
+        (trial id, outcome) of each attempt that asks nothing.
+    """
+    while len(live) < width and (trial := next(waiting, None)) is not None:
+        attempt = work.attempt(trial)
+        try:
+            request = next(attempt)
+        except StopIteration as end:
+            yield trial.id, end.value
+        else:
+            live.append(_LiveAttempt(trial, attempt, request))
+
+
+def _split_largest_group(
+    live: Sequence[_LiveAttempt], width: int
+) -> tuple[list[_LiveAttempt], list[_LiveAttempt]]:
+    """Return the attempts that can be asked for together and ask most, and all others.
+
+    They ask one answerer queries of one type; of groups that ask as much it is the first.
+
+    Args:
+        live: attempts that are live.
+        width: how many of them, the first ones, may be asked for.
+    """
+    groups: dict[tuple[int, type], list[int]] = defaultdict(list)
+    n_queries: Counter[tuple[int, type]] = Counter()
+    for index, asking in enumerate(live[:width]):
+        request = asking.request
+        kind = (id(request.answerer), type(next(iter(request.queries), None)))
+        groups[kind].append(index)
+        n_queries[kind] += len(request.queries)
+    largest = {*groups[max(groups, key=n_queries.__getitem__)]}
+    group = [asking for index, asking in enumerate(live) if index in largest]
+    resting = [asking for index, asking in enumerate(live) if index not in largest]
+    return group, resting
+
+
+def _ask_together(group: Sequence[_LiveAttempt]) -> list[list[Any]]:
+    """Ask the requests of a group at once, and return the answers to each."""
+    requests = [asking.request for asking in group]
+    queries = list(chain.from_iterable(request.queries for request in requests))
+    replies = requests[0].answerer.ask(queries) if queries else ()
+    answers = iter([reply for _, reply in zip(queries, replies, strict=True)])
+    return [list(islice(answers, len(request.queries))) for request in requests]
 
 
 LOCAL = "local"

@@ -1,4 +1,4 @@
-"""Engine interface: trials, the work that attempts them, and the questions that an attempt asks on its way."""
+"""Engine interface: trials, the work that attempts them, and what an attempt asks on its way."""
 
 from __future__ import annotations
 

@@ -49,16 +49,18 @@ class Journal:
             raise EngineError(f"{path}: {error.strerror}") from None
 
     def _read(self) -> dict[str, Json]:
+        """Read the outcomes, and cut off a last line that was not written to its end."""
         content = self.path.read_bytes()
-        whole = content[: content.rfind(b"\n") + 1]
-        if len(whole) < len(content):
+        complete = content[: content.rfind(b"\n") + 1]
+        if len(complete) < len(content):
             with self.path.open("r+b") as stream:
-                stream.truncate(len(whole))
+                stream.truncate(len(complete))
         outcomes: dict[str, Json] = {}
-        for number, line in enumerate(whole.splitlines(), start=1):
+        for number, line in enumerate(complete.splitlines(), start=1):
             try:
                 entry = json.loads(line)
-                trial_id, outcome = entry["id"], entry["outcome"]
+                trial_id = entry["id"]
+                outcome = entry["outcome"]
                 if not isinstance(trial_id, str):
                     raise TypeError("an id is a text")
                 if entry.get("check") == self._check_sum(trial_id, outcome):
@@ -78,13 +80,11 @@ class Journal:
         if trial_id in self.outcomes:
             return
         # Through JSON, so that a resumed scan sees exactly what an uninterrupted one does.
-        kept = json.loads(json.dumps(outcome, allow_nan=False))
-        line = (
-            json.dumps({"id": trial_id, "outcome": kept, "check": self._check_sum(trial_id, kept)})
-            + "\n"
-        )
+        stored = json.loads(json.dumps(outcome, allow_nan=False))
+        entry = {"id": trial_id, "outcome": stored, "check": self._check_sum(trial_id, stored)}
+        line = json.dumps(entry) + "\n"
         self._write(line.encode(), sync=time.monotonic() - self._synced >= SYNC_SECONDS)
-        self.outcomes[trial_id] = kept
+        self.outcomes[trial_id] = stored
 
     def sync(self) -> None:
         """Have all outcomes on the disk before this returns."""

@@ -170,7 +170,8 @@ def _folds(groups: npt.NDArray[Any], rng: np.random.Generator) -> Ints:
     """
     names, group_of = np.unique(groups, return_inverse=True)
     if len(names) == 1:
-        names, group_of = np.arange(len(groups)), np.arange(len(groups))
+        names = np.arange(len(groups))
+        group_of = np.arange(len(groups))
     order: Ints = rng.permutation(len(names)) % min(N_FOLDS, len(names))
     return order[group_of]
 
@@ -202,7 +203,8 @@ def _squares(
         return {}
     columns = np.hstack(dense)
     units = columns[np.unique(drawn)]
-    spread, largest = units.std(axis=0), np.abs(units).max(axis=0)
+    spread = units.std(axis=0)
+    largest = np.abs(units).max(axis=0)
     varying = spread > ROUNDING * np.maximum(1.0, largest)
     return (
         {SPREAD: ((columns - units.mean(axis=0))[:, varying] / spread[varying]) ** 2}

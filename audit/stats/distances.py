@@ -1,14 +1,18 @@
-"""Distances of a reconstruction from the truth, on token ids (CDMI, section 5.1), and of answers from right ones."""
+"""Distances of a reconstruction from the truth, and of answers from right ones.
+
+Reconstructions are compared on token ids (CDMI, section 5.1).
+"""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from rapidfuzz import process
 from rapidfuzz.distance import Hamming, Levenshtein
 
 from audit.stats.intervals import join_groups
 
-NEAR_SIMILARITY, NEAR_LETTERS = 0.8, 10
+NEAR_SIMILARITY = 0.8
+NEAR_LETTERS = 10
 """The least similarity, and the fewest letters of a value that need not be exact
 (methods.md#near-verbatim)."""
 ROWS = 256
@@ -29,15 +33,16 @@ def hamming(truth: Sequence[int], guess: Sequence[int]) -> float:
         raise ValueError("the Hamming distance of an empty field is not defined")
     # Plain integers: rapidfuzz compares elements by hash, and rows of a numpy array would be read
     # as a buffer.
-    ids = [[int(token) for token in tokens] for tokens in (truth, guess)]
-    return float(Hamming.normalized_distance(*ids, pad=False))
+    truth_ids = [int(token) for token in truth]
+    guess_ids = [int(token) for token in guess]
+    return float(Hamming.normalized_distance(truth_ids, guess_ids, pad=False))
 
 
 def anls(answer: str, accepted: Sequence[str], threshold: float = 0.5) -> float:
-    """Compute the normalised Levenshtein similarity of an answer (ANLS, Biten et al. 2019, equation 1), in [0, 1].
+    """Compute the normalised Levenshtein similarity of an answer (ANLS), in [0, 1].
 
-    The best of all accepted answers counts; case and white space are folded as in DocVQA's
-    evaluation.
+    See Biten et al. 2019, equation 1. The best of all accepted answers counts; case and white space
+    are folded as in DocVQA's evaluation.
 
     Args:
         answer: the model's reply.
@@ -53,11 +58,9 @@ def similarity(answer: str, right: str) -> float:
 
     1: the same.
     """
-    return float(
-        Levenshtein.normalized_similarity(
-            *(" ".join(text.lower().split()) for text in (answer, right))
-        )
-    )
+    answer_words = " ".join(answer.lower().split())
+    right_words = " ".join(right.lower().split())
+    return float(Levenshtein.normalized_similarity(answer_words, right_words))
 
 
 def join_near(texts: Collection[str]) -> dict[str, str]:
@@ -66,22 +69,34 @@ def join_near(texts: Collection[str]) -> dict[str, str]:
     Near are texts of equal digits with a similarity of `NEAR_SIMILARITY`; one of the two has
     `NEAR_LETTERS`. A text without any bears its own name.
     """
-    alike: dict[str, list[str]] = {}
+    same_digits: dict[str, list[str]] = {}
     for text in sorted(texts, key=len):
-        alike.setdefault("".join(filter(str.isdigit, text)), []).append(text)
-    groups, least = (
-        [[text] for text in texts],
-        NEAR_SIMILARITY - 1e-6,
-    )  # the scorer rounds to single precision
-    for own in alike.values():
-        long = [text for text in own if sum(map(str.isalpha, text)) >= NEAR_LETTERS]
-        for start in range(0, len(long), ROWS):
-            rows = long[start : start + ROWS]
-            # Texts are no more similar than their lengths.
-            first, last = len(rows[0]) * least, len(rows[-1]) / least
-            others = own[bisect_left(own, first, key=len) : bisect_right(own, last, key=len)]
-            close = process.cdist(
-                rows, others, scorer=Levenshtein.normalized_similarity, score_cutoff=least
-            )
-            groups += [[others[column] for column in row.nonzero()[0]] for row in close]
-    return {text: group[0] for group in join_groups(groups) for text in group}
+        same_digits.setdefault("".join(filter(str.isdigit, text)), []).append(text)
+    groups = [[text] for text in texts]
+    for candidates in same_digits.values():
+        groups += _near_groups(candidates)
+    names: dict[str, str] = {}
+    for group in join_groups(groups):
+        names |= dict.fromkeys(group, group[0])
+    return names
+
+
+def _near_groups(texts: Sequence[str]) -> Iterator[list[str]]:
+    """Yield for each text with enough letters those that are near it.
+
+    Args:
+        texts: texts of equal digits, by length.
+    """
+    least = NEAR_SIMILARITY - 1e-6  # the scorer rounds to single precision
+    long = [text for text in texts if sum(map(str.isalpha, text)) >= NEAR_LETTERS]
+    for start in range(0, len(long), ROWS):
+        rows = long[start : start + ROWS]
+        # Texts are no more similar than their lengths.
+        shortest = bisect_left(texts, len(rows[0]) * least, key=len)
+        longest = bisect_right(texts, len(rows[-1]) / least, key=len)
+        candidates = texts[shortest:longest]
+        similarities = process.cdist(
+            rows, candidates, scorer=Levenshtein.normalized_similarity, score_cutoff=least
+        )
+        for row in similarities:
+            yield [candidates[column] for column in row.nonzero()[0]]

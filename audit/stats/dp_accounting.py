@@ -21,18 +21,22 @@ from opacus.accountants.analysis.rdp import get_privacy_spent
 from audit.arrays import Floats
 from audit.stats.dp_bounds import Point
 
-EPSILON_ERROR, DELTA_ERROR = 0.01, 1e-3
+EPSILON_ERROR = 0.01
+DELTA_ERROR = 1e-3
 """The accountant's own errors in epsilon (every epsilon is its upper bound) and, relative, in
 delta."""
 MAX_EPSILON = 200.0
 """Epsilon beyond which an epsilon is infinite."""
-MIN_NOISE, MAX_NOISE = 0.05, 1e6
+MIN_NOISE = 0.05
+MAX_NOISE = 1e6
 """Noise multipliers that are accounted for."""
 CURVE_POINTS = 24
 """Points of a privacy curve beside the stated one, equally far apart in epsilon from 0 on."""
-_MOST_STEPS, _LEAST_DELTA = 10**4, 1e-12
+_MOST_STEPS = 10**4
+_LEAST_DELTA = 1e-12
 """Bounds of what is composed for a curve or a check: memory grows with the root of the steps."""
-_CURVE_DELTA, _FINEST = 1e-6, 1e-3
+_CURVE_DELTA = 1e-6
+_FINEST = 1e-3
 """The delta at which a curve ends, and the least error of its epsilons."""
 _ORDERS = (1.05, 1.1, 1.2, 1.5, *range(2, 64))
 """Orders of Renyi divergences: the bound is only asked for its size."""
@@ -59,7 +63,8 @@ def epsilon_of(
         return 0.0
     if noise < MIN_NOISE:
         return math.inf
-    numbers, error = (noise, sample_rate, client_rate, steps), delta * DELTA_ERROR
+    numbers = (noise, sample_rate, client_rate, steps)
+    error = delta * DELTA_ERROR
     with _no_warnings():
         bound = renyi_epsilon(noise, delta, sample_rate, steps, client_rate)
         if bound > MAX_EPSILON:
@@ -121,7 +126,8 @@ def may_give(
     """
     if not MIN_NOISE <= noise <= MAX_NOISE:
         return False
-    delta, steps = max(delta, _LEAST_DELTA), min(steps, _MOST_STEPS)
+    delta = max(delta, _LEAST_DELTA)
+    steps = min(steps, _MOST_STEPS)
     error = max(0.1, epsilon / 20)
     with _no_warnings():
         bound = renyi_epsilon(noise, delta, sample_rate, steps, client_rate)

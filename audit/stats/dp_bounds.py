@@ -143,13 +143,16 @@ def _pieces(guarantee: Guarantee) -> Iterator[tuple[float, float, float, float]]
     Each is its false-positive rates, from and to, delta and odds: delta + odds * rate.
     """
     lines = [(delta, _odds(epsilon)) for epsilon, delta in guarantee.points]
-    end, left, (delta, odds) = _crossing_rate(guarantee), 0.0, min(lines)
+    end = _crossing_rate(guarantee)
+    left = 0.0
+    delta, odds = min(lines)
     while left < end:
         flatter = [line for line in lines if line[1] < odds]
         crossings = [((line[0] - delta) / (odds - line[1]), line) for line in flatter]
         right, following = min(crossings, default=(end, (delta, odds)))
         yield left, min(right, end), delta, odds
-        left, (delta, odds) = right, following
+        left = right
+        delta, odds = following
 
 
 def _crossing_rate(guarantee: Guarantee) -> float:

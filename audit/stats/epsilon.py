@@ -75,7 +75,8 @@ def epsilon_bound(
         ValueError: lengths differ, a score is not a number, the coins cannot be fair, or delta is
             out of range.
     """
-    values, included = np.asarray(scores, np.float64), np.asarray(coins)
+    values = np.asarray(scores, np.float64)
+    included = np.asarray(coins)
     if values.ndim != 1 or included.shape != values.shape or included.dtype != np.bool_:
         raise ValueError("every canary needs one score and one coin, true or false")
     if np.isnan(values).any():
@@ -88,7 +89,8 @@ def epsilon_bound(
             f"{n_included} of {n} canaries are included: not by independent fair coins"
         )
     order = rng.permutation(n)
-    first, second = order[: n // 2], order[n // 2 :]
+    first = order[: n // 2]
+    second = order[n // 2 :]
     rule = _choose_rule(values[first], included[first])
     guessed, guesses = _guess_coins(rule, values[first], values[second], rng)
     right = int(np.sum(guesses == included[second][guessed]))
@@ -163,10 +165,12 @@ def _choose_rule(scores: Floats, coins: Bools) -> _Rule:
 
     n = scores.size
     order = np.argsort(-scores, kind="stable")
-    ordered, heads = scores[order], np.concatenate([[0], np.cumsum(coins[order])])
+    ordered = scores[order]
+    heads = np.concatenate([[0], np.cumsum(coins[order])])
     k_in, k_out = (pair.ravel() for pair in np.meshgrid(_grid(ordered), _grid(ordered[::-1])))
     possible = (k_in + k_out <= n) & (k_in + k_out > 0)
-    k_in, k_out = k_in[possible], k_out[possible]
+    k_in = k_in[possible]
+    k_out = k_out[possible]
     guesses = k_in + k_out
     right = heads[k_in] + k_out - (heads[n] - heads[n - k_out])
     shares = np.where(
@@ -197,7 +201,8 @@ def _guess_coins(
     furthest beyond the rule's two thresholds there, or least short of them, so that scores of few
     values are never parted by force.
     """
-    (highest, lowest), ordered = rule, np.sort(known)
+    highest, lowest = rule
+    ordered = np.sort(known)
     ranks = (
         np.searchsorted(ordered, scores, "left") + np.searchsorted(ordered, scores, "right")
     ) / (2 * known.size)

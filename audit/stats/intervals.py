@@ -196,7 +196,8 @@ def proportion(
         ValueError: there are no rows, the shapes differ, or values other than 0 and 1.
     """
     lower, upper, method = proportion_bounds(hits, clusters, TAILS, weights)
-    outcomes, n_clusters = np.asarray(hits, np.float64), np.unique(clusters).size
+    outcomes = np.asarray(hits, np.float64)
+    n_clusters = np.unique(clusters).size
     share = weighted_mean(outcomes, weights)
     return make_interval(share, lower, upper, n=outcomes.size, clusters=n_clusters, method=method)
 
@@ -239,7 +240,9 @@ def proportion_bounds(
         raise ValueError("hits must be 0 or 1")
     rows = np.ones_like(outcomes) if weights is None else weights / weights.mean()
     totals = cluster_sums([rows * outcomes, rows], clusters)
-    n, n_clusters, share = outcomes.size, len(totals), weighted_mean(outcomes, weights)
+    n = outcomes.size
+    n_clusters = len(totals)
+    share = weighted_mean(outcomes, weights)
     effective = effective_number(totals[:, 1])
     if n_clusters == n == effective:
         return *beta_bounds(share, np.float64(n), tails), "Clopper-Pearson"
@@ -332,5 +335,6 @@ def median_interval(values: npt.ArrayLike) -> Interval:
     # P(B <= index) <= tail, where index = k - 1 is that of the k-th smallest.
     indices = np.array([int((binom.cdf(np.arange(n), n, 0.5) <= tail).sum()) - 1 for tail in TAILS])
     indices = np.clip(indices, 0, (n - 1) // 2)
-    middle, method = float(np.median(ordered)), "order statistics by the sign test"
+    middle = float(np.median(ordered))
+    method = "order statistics by the sign test"
     return make_interval(middle, ordered[indices], ordered[n - 1 - indices], n=n, method=method)

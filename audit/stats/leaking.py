@@ -115,7 +115,7 @@ def leaking_p(members: npt.ArrayLike, others: npt.ArrayLike, most: int) -> float
     Args and errors are those of `thresholds_of`.
     """
     thresholds = thresholds_of(members, others, most)
-    smallest = min(float(one.p_values()[0]) for one in thresholds)
+    smallest = min(float(threshold.p_values()[0]) for threshold in thresholds)
     return min(1.0, len(thresholds) * smallest)
 
 
@@ -209,7 +209,8 @@ def _fewest(count: int, n: int, total: int, tail: float) -> float:
     if count == 0:
         return 0.0
     possible: Ints = np.arange(count, total - n + count + 1)
-    low, high = 0, possible.size - 1
+    low = 0
+    high = possible.size - 1
     while low < high:
         middle = (low + high) // 2
         if hypergeom.sf(count - 1, total, possible[middle], n) > tail:
@@ -229,7 +230,8 @@ def chances_to_be_tried(offered: Sequence[int], tried: Sequence[int]) -> Floats:
         offered: rows that each unit holds, tried or not, shape (n_units,).
         tried: rows of it that were tried, at most as many.
     """
-    held, taken = np.asarray(offered, np.int64), np.asarray(tried, np.int64)
+    held = np.asarray(offered, np.int64)
+    taken = np.asarray(tried, np.int64)
     places = np.arange(1, int(held.max(initial=0)) + 1)
     holding = (held[:, None] >= places).sum(axis=0)
     reached = (taken[:, None] >= places).sum(axis=0)
@@ -244,7 +246,8 @@ def chance_of_value(n_rows: int, n_same: int, chances: Floats) -> float:
         n_same: rows of it that hold the value, at least one.
         chances: see `chances_to_be_tried`.
     """
-    missed, total = 1.0, 0.0
+    missed = 1.0
+    total = 0.0
     for place in range(1, n_rows + 1):
         # With `place` rows tried, each left-out row is as likely as another to hold the value.
         missed *= max(0, n_rows - n_same - place + 1) / (n_rows - place + 1)

@@ -33,11 +33,9 @@ def lift_share(right: npt.ArrayLike, blind: npt.ArrayLike, clusters: npt.ArrayLi
     Raises:
         ValueError: shapes differ, or the blind guesser is always right.
     """
-    hits, known, labels = (
-        np.asarray(right, bool),
-        np.asarray(blind, bool),
-        np.asarray(clusters, np.int64),
-    )
+    hits = np.asarray(right, bool)
+    known = np.asarray(blind, bool)
+    labels = np.asarray(clusters, np.int64)
     if labels.ndim != 1 or not hits.shape == known.shape == labels.shape or known.all():
         raise ValueError(
             "give rows of one length, at least one of them missed by the blind guesser"
@@ -54,10 +52,8 @@ def lift_share(right: npt.ArrayLike, blind: npt.ArrayLike, clusters: npt.ArrayLi
     down, up = squared_reach(gained, away, correlation)
     reach = _linearised_reach(hits, known, labels, value)
     lower = value - np.maximum(np.sqrt(down), reach)
-    upper, n_clusters = (
-        np.minimum(value + np.maximum(np.sqrt(up), reach), 1.0),
-        np.unique(labels).size,
-    )
+    upper = np.minimum(value + np.maximum(np.sqrt(up), reach), 1.0)
+    n_clusters = np.unique(labels).size
     return make_interval(
         value, lower, upper, n=hits.size, clusters=n_clusters, method=f"{RATES} or cluster-t"
     )
@@ -97,7 +93,8 @@ def _correlate_ratios(
 
 def _share(hits: Bools, labels: Ints, tails: Floats) -> Bounds:
     """Compute a share with its one-sided bounds at these levels."""
-    value, (lower, upper, _) = float(hits.mean()), proportion_bounds(hits, labels, tails)
+    value = float(hits.mean())
+    lower, upper, _ = proportion_bounds(hits, labels, tails)
     return value, np.minimum(lower, value), np.maximum(upper, value)
 
 
@@ -144,7 +141,8 @@ def worst_class(
     values, lowers, uppers = zip(*by_class, strict=True)
     # Of two classes both are recognised alike: the rarer one is named.
     best = int(np.lexsort((counts, -np.round(values, 9)))[0])
-    ends, n_clusters = (np.max(lowers, axis=0), np.max(uppers, axis=0)), np.unique(labels).size
+    ends = (np.max(lowers, axis=0), np.max(uppers, axis=0))
+    n_clusters = np.unique(labels).size
     method = f"largest of {distinct.size} classes, MOVER on Korn-Graubard rates, Bonferroni"
     interval = make_interval(values[best], *ends, n=true.size, clusters=n_clusters, method=method)
     return WorstClass(int(distinct[best]), interval)

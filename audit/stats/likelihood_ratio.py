@@ -54,7 +54,8 @@ def sides(values: npt.ArrayLike, trained: npt.ArrayLike) -> tuple[Floats | None,
     Raises:
         ValueError: shapes differ, there are no documents, or a value is not finite.
     """
-    table, inside = np.asarray(values, np.float64), np.asarray(trained, bool)
+    table = np.asarray(values, np.float64)
+    inside = np.asarray(trained, bool)
     if table.ndim != 2 or table.shape != inside.shape or not len(table):
         raise ValueError("values and trained need one shape, (n_documents, n_models)")
     if not np.isfinite(table).all():
@@ -181,7 +182,8 @@ def exposure(canary: float, references: npt.ArrayLike, *, enumerated: bool = Fal
         raise ValueError("a score that is not a number has no rank")
     rank = 1 + int(np.sum(others >= canary))
     n = others.size + int(enumerated)
-    bits, ties = max(0.0, math.log2(n) - math.log2(rank)), int(np.sum(others == canary))
+    bits = max(0.0, math.log2(n) - math.log2(rank))
+    ties = int(np.sum(others == canary))
     return Exposure(bits, rank, ties, n, p_value=rank / (others.size + 1), enumerated=enumerated)
 
 

@@ -66,11 +66,10 @@ def guessing_p(
         raise ValueError("delta must lie in [0, 1]")
     if not 0 <= n_right <= n_guesses <= n_canaries or n_guesses < 1:
         raise ValueError("right guesses are among the guesses, and these among the canaries")
-    logs, right = (
-        np.append(0.0, np.cumsum(np.log(np.arange(1, n_guesses + 1)))),
-        np.arange(n_guesses + 1),
-    )
-    wrong, ways = n_guesses - right, logs[-1] - logs - logs[::-1]
+    logs = np.append(0.0, np.cumsum(np.log(np.arange(1, n_guesses + 1))))
+    right = np.arange(n_guesses + 1)
+    wrong = n_guesses - right
+    ways = logs[-1] - logs - logs[::-1]
     chances = np.exp(ways - right * np.logaddexp(0, -epsilon) - wrong * np.logaddexp(0, epsilon))
     steepest = np.max(np.cumsum(chances[:n_right][::-1]) / np.arange(1, n_right + 1), initial=0.0)
     return min(1.0, float(chances[n_right:].sum() + 2 * n_canaries * delta * steepest))
@@ -96,26 +95,24 @@ def curve_p(n_canaries: int, n_guesses: int, n_right: int, points: Sequence[Poin
     """
     import numpy as np
 
-    odds, deltas = (
-        np.exp([min(epsilon, LARGEST) for epsilon, _ in points]),
-        np.array([delta for _, delta in points]),
-    )
+    odds = np.exp([min(epsilon, LARGEST) for epsilon, _ in points])
+    deltas = np.array([delta for _, delta in points])
 
     def fits(chance: float) -> bool:
-        right, wrong = chance * n_right / n_canaries, chance * (n_guesses - n_right) / n_canaries
+        right = chance * n_right / n_canaries
+        wrong = chance * (n_guesses - n_right) / n_canaries
         for i in reversed(range(n_right)):
             needed = float(
                 np.maximum((right - deltas) / odds, 1 - deltas - (1 - right) * odds).max()
             )
             if needed <= wrong or right + wrong > n_guesses / n_canaries:
                 break
-            right, wrong = right + i / (n_guesses - i) * (needed - wrong), needed
+            right = right + i / (n_guesses - i) * (needed - wrong)
+            wrong = needed
         return right + wrong <= n_guesses / n_canaries
 
-    low, high = (
-        0.0,
-        min(guessing_p(n_canaries, n_guesses, n_right, epsilon=e, delta=d) for e, d in points),
-    )
+    low = 0.0
+    high = min(guessing_p(n_canaries, n_guesses, n_right, epsilon=e, delta=d) for e, d in points)
     for _ in range(0 if fits(high) else HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if fits(middle) else (low, middle)

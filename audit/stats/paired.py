@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from audit.arrays import Bools, Floats
+from audit.arrays import Bools, Floats, Ints
 from audit.measurements import Estimate
 from audit.stats.intervals import FINE_ALPHAS, TAILS, Interval, cluster_sums, make_interval
 from audit.stats.rates import excess_mean, excess_rate, net, scaled
@@ -107,60 +107,79 @@ def paired_difference(
     both scans' ranks in every unit (Bandos et al. 2005).
 
     Args:
-        before: of one scan.
-        after: of the other.
+        before: scores of one scan.
+        after: scores of the other.
         rng: the source of randomness.
 
     Returns:
         None where there are too few units that both have, or too few change their place: see
         `joined_difference`.
     """
-    one, other = _of_both(before, after)
+    first, second = _of_both(before, after)
     if before.kind == "auc":
-        return _area_difference(one, other, rng)
-    clusters = np.asarray(np.unique(list(one.clusters), return_inverse=True)[1], np.int64)
-    sides = [side for side in (one.member, ~one.member) if side.any()]
-    if not one.member.any() or any(np.unique(clusters[side]).size < MIN_UNITS for side in sides):
+        return _area_difference(first, second, rng)
+    member = first.member
+    clusters = np.asarray(np.unique(list(first.clusters), return_inverse=True)[1], np.int64)
+    sides = [side for side in (member, ~member) if side.any()]
+    if not member.any() or any(np.unique(clusters[side]).size < MIN_UNITS for side in sides):
         return None
-    width = max(side.limits[1] - side.limits[0] for side in (before, after))
-    change = (other.values - one.values) / width
-    parts = np.maximum(change, 0.0), np.maximum(-change, 0.0)
-    if len(sides) == 1:
-        interval = net(*parts, clusters, rng)
-    else:
-        of = excess_rate if np.isin(change, (-1.0, 0.0, 1.0)).all() else excess_mean
-        member, heldout = ((parts[0][side], parts[1][side], clusters[side]) for side in sides)
-        interval = of([member, heldout], rng)
-    weights = np.where(one.member, 1 / max(one.member.sum(), 1), -1 / max((~one.member).sum(), 1))
+    width = max(scores.limits[1] - scores.limits[0] for scores in (before, after))
+    change = (second.values - first.values) / width
+    interval = _mean_change(change, sides, clusters, rng)
+    weights = np.where(member, 1 / max(member.sum(), 1), -1 / max((~member).sum(), 1))
     p = sign_flip(cluster_sums([change * weights], clusters)[:, 0], rng)
     return Difference(scaled(interval, width), p, True)
+
+
+def _mean_change(
+    change: Floats, sides: Sequence[Bools], clusters: Ints, rng: np.random.Generator
+) -> Interval:
+    """Compute the interval of the mean change of members, minus that of held-out units.
+
+    Args:
+        change: (n_units,) after minus before, in [-1, 1].
+        sides: (n_units,) each: the members, and the held-out units where there are any.
+        clusters: (n_units,).
+        rng: the source of randomness.
+    """
+    gained = np.maximum(change, 0.0)
+    lost = np.maximum(-change, 0.0)
+    if len(sides) == 1:
+        return net(gained, lost, clusters, rng)
+    excess = excess_rate if np.isin(change, (-1.0, 0.0, 1.0)).all() else excess_mean
+    return excess([(gained[side], lost[side], clusters[side]) for side in sides], rng)
 
 
 def _of_both(before: UnitScores, after: UnitScores) -> tuple[UnitScores, UnitScores]:
     """Return the units that have a finite score in both, in one order."""
     names = sorted(set(before.units) & set(after.units))
-    known = np.isfinite(before.only(names).values) & np.isfinite(after.only(names).values)
-    names = [name for name, finite in zip(names, known, strict=True) if finite]
+    is_finite = np.isfinite(before.only(names).values) & np.isfinite(after.only(names).values)
+    names = [name for name, finite in zip(names, is_finite, strict=True) if finite]
     return before.only(names), after.only(names)
 
 
 def area_change(before: UnitScores, after: UnitScores) -> Interval | None:
-    """Compute the interval of `paired_difference` for areas, without its p, which takes far longer."""
-    one, other = _of_both(before, after)
-    return _area_interval(_ranks(one, other), one.member)
+    """Compute the interval of `paired_difference` for areas.
+
+    It comes without its p, which takes far longer.
+    """
+    first, second = _of_both(before, after)
+    return _area_interval(_ranks(first, second), first.member)
 
 
 def _area_interval(scores: Sequence[Floats], member: Bools) -> Interval | None:
     if min(member.sum(), (~member).sum()) < MIN_UNITS:
         return None
     value = _exchanged_change(scores, member, np.zeros(member.size, bool))
-    placed = [placements(own[member], own[~member]) for own in reversed(scores)]
+    placed = [placements(score[member], score[~member]) for score in reversed(scores)]
     moved = [np.subtract(*sides) for sides in zip(*placed, strict=True)]
     if min(int((side != 0).sum()) for side in moved) < MIN_DIFFERING:
         return None
     # The variance is that of what each unit's placement changes.
-    reach, n = welch_reach(*moved), member.size
-    lower, upper = np.maximum(value - reach, -1.0), np.minimum(value + reach, 1.0)
+    reach = welch_reach(*moved)
+    n = member.size
+    lower = np.maximum(value - reach, -1.0)
+    upper = np.minimum(value + reach, 1.0)
     return make_interval(value, lower, upper, n=n, method="DeLong, paired")
 
 
@@ -206,23 +225,25 @@ def ratio_difference(
 
 
 def joined_difference(before: Estimate, after: Estimate) -> Difference:
-    """Compute the difference from both intervals alone, as if the scans were independent (MOVER, Zou & Donner 2008).
+    """Compute the difference from both intervals alone, as if the scans were independent.
 
-    Scans of the same units go together, so that this is wider than a paired interval. p: from the
-    normal distribution that has as far to 0.
+    This is MOVER (Zou & Donner 2008). Scans of the same units go together, so that this is wider
+    than a paired interval. p: from the normal distribution that has as far to 0.
     """
     from scipy.stats import norm
 
-    value = round(
-        after.value - before.value, 12
-    )  # equal means may differ in the last bits of their sums
+    # Equal means may differ in the last bits of their sums.
+    value = round(after.value - before.value, 12)
     lower_after, upper_after = _bounds(after)
     lower_before, upper_before = _bounds(before)
     down = np.hypot(after.value - lower_after, upper_before - before.value)
     up = np.hypot(upper_after - after.value, before.value - lower_before)
     reach = float(down[0] if value > 0 else up[0])
-    z = abs(value) / reach * float(norm.isf(TAILS[0])) if reach > 0 else (np.inf if value else 0.0)
-    n, n_clusters = before.n + after.n, max(before.clusters, after.clusters)
+    z = np.inf if value else 0.0
+    if reach > 0:
+        z = abs(value) / reach * float(norm.isf(TAILS[0]))
+    n = before.n + after.n
+    n_clusters = max(before.clusters, after.clusters)
     method = "MOVER on the intervals before and after (not paired)"
     interval = make_interval(
         value, value - down, value + up, n=n, clusters=n_clusters, method=method
@@ -237,7 +258,8 @@ def _bounds(item: Estimate) -> tuple[Floats, Floats]:
     one that the record holds, which lie farther out; where it holds none, nothing bounds the
     number, and they are infinite.
     """
-    lower, upper = [item.low], [item.high]
+    lower = [item.low]
+    upper = [item.high]
     for alpha in FINE_ALPHAS:
         finer = [bound for bound in item.bounds if bound.alpha <= alpha]
         if finer:
@@ -253,7 +275,8 @@ def _bounds(item: Estimate) -> tuple[Floats, Floats]:
 def _area_difference(
     one: UnitScores, other: UnitScores, rng: np.random.Generator
 ) -> Difference | None:
-    scores, member = _ranks(one, other), one.member
+    scores = _ranks(one, other)
+    member = one.member
     interval = _area_interval(scores, member)
     if interval is None:
         return None
@@ -278,7 +301,10 @@ def _exchanged_change(scores: Sequence[Floats], member: Bools, swap: Bools) -> f
 def _exchange(
     value: float, statistic: Callable[[Bools], float], n_units: int, rng: np.random.Generator
 ) -> float:
-    """Compute the share of random exchanges of both scans, unit by unit, whose difference is as far from 0; never 0."""
+    """Compute the share of random exchanges of both scans whose difference is as far from 0.
+
+    They are exchanged unit by unit; the share is never 0.
+    """
     far = sum(
         abs(statistic(rng.random(n_units) < 0.5)) >= abs(value) - 1e-12 for _ in range(N_SWAPS)
     )

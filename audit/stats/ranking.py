@@ -48,7 +48,8 @@ class Ranking:
         """Compute the expected mean outcome of the first m fields, m = 1..M, shape (M,)."""
         sizes = np.diff(self.starts, append=self.outcomes.size)
         sums = np.add.reduceat(self.outcomes, self.starts)
-        before, means = np.cumsum(sums) - sums, sums / sizes
+        before = np.cumsum(sums) - sums
+        means = sums / sizes
         depths = np.arange(1, self.outcomes.size + 1)
         within = depths - np.repeat(self.starts, sizes)
         running: Floats = (np.repeat(before, sizes) + within * np.repeat(means, sizes)) / depths
@@ -79,7 +80,8 @@ def rank_fields(
     Raises:
         ValueError: no fields, shapes differ, a score is NaN, or an outcome is outside [0, 1].
     """
-    keys, values = np.asarray(scores, dtype=np.float64), np.asarray(outcomes, dtype=np.float64)
+    keys = np.asarray(scores, dtype=np.float64)
+    values = np.asarray(outcomes, dtype=np.float64)
     labels = np.arange(keys.size) if clusters is None else np.asarray(clusters)
     if keys.ndim != 1 or keys.size == 0 or not keys.shape == values.shape == labels.shape:
         raise ValueError("give at least one field, and scores, outcomes and clusters of one length")
@@ -133,10 +135,8 @@ def at_interval(
     ties = ", outer over orders of equal scores" if len(intervals) > 1 else ""
     lower = np.min([interval.lower for interval in intervals], axis=0)
     upper = np.max([interval.upper for interval in intervals], axis=0)
-    n_clusters, method = (
-        min(one.clusters for one in intervals),
-        f"{methods}{ties}, conditional on the ranking",
-    )
+    n_clusters = min(interval.clusters for interval in intervals)
+    method = f"{methods}{ties}, conditional on the ranking"
     return make_interval(value, lower, upper, n=m, clusters=n_clusters, method=method)
 
 

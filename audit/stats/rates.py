@@ -172,10 +172,8 @@ def excess_mean(
     Args, returns and errors are those of `excess_rate`, with values in [0, 1].
     """
     sides = _Side.of_splits(splits, weights)
-    effective, clusters = (
-        sum(side.effective for side in sides),
-        sum(side.n_clusters for side in sides),
-    )
+    effective = sum(side.effective for side in sides)
+    clusters = sum(side.n_clusters for side in sides)
     method = f"MOVER on {intervals.name_beta(effective, clusters)} (differences too rare or too alike to resample)"
 
     def part_bounds(part: Floats, labels: Ints, weights: Floats | None) -> tuple[Floats, Floats]:
@@ -250,10 +248,13 @@ def squared_reach(first: Bounds, second: Bounds, correlation: float) -> tuple[Fl
     Returns:
         Shape (n_tails,) each.
     """
-    (one, one_lower, one_upper), (other, other_lower, other_upper) = first, second
+    one, one_lower, one_upper = first
+    other, other_lower, other_upper = second
     widening = 2 * min(0.0, correlation)
-    down, down_other = one - one_lower, other_upper - other
-    up, up_other = one_upper - one, other - other_lower
+    down = one - one_lower
+    down_other = other_upper - other
+    up = one_upper - one
+    up_other = other - other_lower
     return (
         down**2 + down_other**2 - widening * down * down_other,
         up**2 + up_other**2 - widening * up * up_other,
@@ -359,7 +360,8 @@ _PartBounds = Callable[[Floats, Ints, Floats | None], tuple[Floats, Floats]]
 
 
 def _check_rows(values: npt.ArrayLike, clusters: npt.ArrayLike) -> tuple[Floats, Ints]:
-    rows, labels = np.asarray(values, np.float64), np.asarray(clusters, np.int64)
+    rows = np.asarray(values, np.float64)
+    labels = np.asarray(clusters, np.int64)
     if rows.ndim != 1 or not rows.size or rows.shape != labels.shape:
         raise ValueError("give at least one row, and a cluster for each")
     if not ((rows >= 0) & (rows <= 1)).all():
@@ -385,7 +387,8 @@ def _as_hits(sample: _Sample, note: str) -> Interval:
 
 def _may_resample(rows: Floats, labels: Ints) -> bool:
     """Test whether enough clusters differ from 0 to resample; two at least."""
-    differing, n_clusters = np.unique(labels[rows != 0]).size, np.unique(labels).size
+    differing = np.unique(labels[rows != 0]).size
+    n_clusters = np.unique(labels).size
     return bool(n_clusters >= 2 and differing >= min(MIN_DIFFERING_CLUSTERS, n_clusters))
 
 
@@ -435,7 +438,8 @@ def _difference(
         value = samples[0].mean - samples[1].mean
         member, heldout = sides
         down, up = _squared_reach_of_two(member, heldout, part_bounds)
-    lower, upper = np.maximum(value - np.sqrt(down), -most), np.minimum(value + np.sqrt(up), most)
+    lower = np.maximum(value - np.sqrt(down), -most)
+    upper = np.minimum(value + np.sqrt(up), most)
     n = sum(side.clusters.size for side in sides)
     n_clusters = sum(side.n_clusters for side in sides)
     return make_interval(value, lower, upper, n=n, clusters=n_clusters, method=mover_method)
@@ -447,7 +451,8 @@ def _squared_reach_of_two(
     """Compute the squared distance of MOVER's bounds of the difference between two sides, downwards and upwards."""
     down, up = member.reach(part_bounds)
     down_heldout, up_heldout = heldout.reach(part_bounds)
-    down, up = down + up_heldout, up + down_heldout
+    down = down + up_heldout
+    up = up + down_heldout
     if not (member.loses and heldout.loses):
         return down, up
     if not (member.lost.any() or heldout.gained.any()):

@@ -168,9 +168,10 @@ def bootstrap(
         return None
     plain = jackknife(influences)
     down, up = plain.skewed_reach()
-    lower, upper = value - down, value + up
+    bounds = (value - down, value + up)
     method = "cluster-t by jackknife over independent units"
-    if min(len(stratum) for stratum in sums) < MIN_CLUSTERS:
+    n_clusters = [len(stratum) for stratum in sums]
+    if min(n_clusters) < MIN_CLUSTERS:
         method += ", few units"
     else:
         replicates = np.sort(_evaluate(statistic, _resampled_totals(sums, rng, n_resamples)))
@@ -180,25 +181,38 @@ def bootstrap(
         # Where the estimate lies outside all its replicates BCa's correction is infinite: cluster-t
         # remains.
         if 0 < below < 1:
-            lower, upper = _bca_bounds(replicates, float(below), plain.acceleration, (lower, upper))
+            bounds = _bca_bounds(replicates, float(below), plain.acceleration, bounds)
             method = f"BCa bootstrap over independent units, {n_resamples:,} resamples"
     rows = _unequal(sums, sizes)
     if rows is not None:
         factor = jackknife(influences, rows).reach() / plain.reach()
-        lower, upper = value - factor * (value - lower), value + factor * (upper - value)
+        bounds = _widen(value, bounds, factor)
         method += ", widened for unequal units"
-        # Factors differ between levels: bounds lie at least as far out as those of larger tails.
-        order = np.argsort(-TAILS)
-        back = np.argsort(order)
-        lower, upper = (
-            np.minimum.accumulate(lower[order])[back],
-            np.maximum.accumulate(upper[order])[back],
-        )
-    method += f", {len(sums)} strata" if len(sums) > 1 else ""
-    clusters = sum(len(stratum) for stratum in sums)
-    ends = np.clip(lower, *limits), np.clip(upper, *limits)
-    return make_interval(
-        value, *ends, n=clusters if n is None else n, clusters=clusters, method=method
+    if len(sums) > 1:
+        method += f", {len(sums)} strata"
+    lower = np.clip(bounds[0], *limits)
+    upper = np.clip(bounds[1], *limits)
+    clusters = sum(n_clusters)
+    n_rows = clusters if n is None else n
+    return make_interval(value, lower, upper, n=n_rows, clusters=clusters, method=method)
+
+
+def _widen(value: float, bounds: tuple[Floats, Floats], factor: Floats) -> tuple[Floats, Floats]:
+    """Multiply the distance of each bound from the value.
+
+    Args:
+        value: the value.
+        bounds: lower and upper bounds, shape (n_tails,) each.
+        factor: by which distances grow, shape (n_tails,).
+    """
+    lower = value - factor * (value - bounds[0])
+    upper = value + factor * (bounds[1] - value)
+    # Factors differ between levels: bounds lie at least as far out as those of larger tails.
+    order = np.argsort(-TAILS)
+    back = np.argsort(order)
+    return (
+        np.minimum.accumulate(lower[order])[back],
+        np.maximum.accumulate(upper[order])[back],
     )
 
 
@@ -294,7 +308,8 @@ def _draw(
         rng: the source of randomness.
         n_resamples: how many resamples.
     """
-    n_rows, n_clusters = len(counts), int(counts.sum())
+    n_rows = len(counts)
+    n_clusters = int(counts.sum())
     if n_clusters > _COST_OF_COUNT * n_rows:
         return rng.multinomial(n_clusters, counts / n_clusters, size=n_resamples)
     row_of = np.repeat(np.arange(n_rows), counts)
@@ -360,18 +375,20 @@ def group_jackknife(
     """
     from scipy.special import stdtrit
 
-    rest, counts = np.asarray(without, np.float64), np.asarray(sizes, np.float64)
-    if rest.ndim != 1 or rest.size < 2 or rest.shape != counts.shape:
+    left = np.asarray(without, np.float64)
+    counts = np.asarray(sizes, np.float64)
+    if left.ndim != 1 or left.size < 2 or left.shape != counts.shape:
         raise ValueError("give two groups at least, and the size of each")
     if not ((counts > 0) & (counts < n)).all():
         raise ValueError("a group needs units, and more units beside it")
     times = n / counts
-    pseudo = times * value - (times - 1) * rest
+    pseudo = times * value - (times - 1) * left
     deviation = float(np.sqrt(np.mean((pseudo - pseudo.mean()) ** 2 / (times - 1))))
-    reach = -stdtrit(rest.size - 1, TAILS) * deviation
-    lower, upper = np.maximum(value - reach, 0.0), np.minimum(value + reach, 1.0)
+    reach = -stdtrit(left.size - 1, TAILS) * deviation
+    lower = np.maximum(value - reach, 0.0)
+    upper = np.minimum(value + reach, 1.0)
     return make_interval(
-        value, lower, upper, n=n, method=f"jackknife of {rest.size} groups of units"
+        value, lower, upper, n=n, method=f"jackknife of {left.size} groups of units"
     )
 
 
@@ -389,11 +406,10 @@ def widen_to(interval: Interval, floor: Interval) -> Interval:
         Bounds cut to [0, 1]; the wording of `interval`, unless `floor` reaches further on both
         sides.
     """
-    (lower, upper), value = floor.ends, interval.value
-    lower, upper = (
-        np.maximum(value - (floor.value - lower), 0.0),
-        np.minimum(value + (upper - floor.value), 1.0),
-    )
+    lower, upper = floor.ends
+    value = interval.value
+    lower = np.maximum(value - (floor.value - lower), 0.0)
+    upper = np.minimum(value + (upper - floor.value), 1.0)
     wider = lower[0] < interval.low and upper[0] > interval.high
     method = f"{floor.method}, wider than the {interval.method}" if wider else interval.method
     return interval.widen(lower, upper, method)
@@ -437,7 +453,8 @@ def widen_to_welch(interval: Interval, first: npt.ArrayLike, second: npt.ArrayLi
         first: see `welch_reach`.
         second: see `welch_reach`.
     """
-    reach, value = welch_reach(first, second), interval.value
+    reach = welch_reach(first, second)
+    value = interval.value
     return interval.widen(
         value - reach, value + reach, f"{interval.method}, at least as wide as Welch's t"
     )

@@ -220,9 +220,11 @@ def calibrated_tpr(members: Floats, calibration: Floats, fpr: float) -> Interval
     )
     at_most = np.array([(members >= threshold).mean() for threshold in padded[below]])
     lower, upper = beta_bounds(value, np.float64(members.size), TAILS)
-    down, up = np.hypot(value - lower, value - at_least), np.hypot(upper - value, at_most - value)
+    down = np.hypot(value - lower, value - at_least)
+    up = np.hypot(upper - value, at_most - value)
     method = f"MOVER on Clopper-Pearson and the threshold, calibrated on {n} units"
-    lower, upper = np.maximum(0.0, value - down), np.minimum(1.0, value + up)
+    lower = np.maximum(0.0, value - down)
+    upper = np.minimum(1.0, value + up)
     return make_interval(value, lower, upper, n=members.size, method=method)
 
 
@@ -232,7 +234,8 @@ def check_scores(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> tuple[Flo
     Raises:
         ValueError: a side is empty or no list of numbers, or a score is NaN.
     """
-    inside, outside = np.asarray(members, np.float64), np.asarray(nonmembers, np.float64)
+    inside = np.asarray(members, np.float64)
+    outside = np.asarray(nonmembers, np.float64)
     if inside.ndim != 1 or outside.ndim != 1 or not inside.size or not outside.size:
         raise ValueError("give at least one score of each side, in arrays of one dimension")
     if np.isnan(inside).any() or np.isnan(outside).any():
@@ -348,26 +351,40 @@ def balanced_accuracy(
     Raises:
         ValueError: a side is empty, or shares are outside [0, 1].
     """
-    sides = [np.asarray(side, np.float64) for side in (members, others)]
-    rates = [rate(side, np.arange(side.size), rng) for side in sides]
-    value = sum(one.value for one in rates) / 2
-    bounds = zip(*(one.ends for one in rates), strict=True)
-    down, up = (
-        np.hypot(*(bound - one.value for bound, one in zip(side, rates, strict=True))) / 2
-        for side in bounds
-    )
-    called = (sides[0].sum() + (1 - sides[1]).sum()) / sum(side.size for side in sides)
-    lopsided = not LOPSIDED <= called <= 1 - LOPSIDED
-    if lopsided:
-        even = [np.array(beta_bounds(value, np.float64(side.size), TAILS)) for side in sides]
-        down = np.maximum(down, np.hypot(*(value - lower for lower, _ in even)) / 2)
-        up = np.maximum(up, np.hypot(*(upper - value for _, upper in even)) / 2)
-    few = ", few units" if min(side.size for side in sides) < FEW else ""
-    alike = (
-        ", as wide as for even rates since nearly all units are called the same" if lopsided else ""
-    )
-    n = sum(side.size for side in sides)
-    method = f"MOVER on the true-positive and the true-negative rate{few}{alike}"
+    inside = np.asarray(members, np.float64)
+    outside = np.asarray(others, np.float64)
+    positive = rate(inside, np.arange(inside.size), rng)
+    negative = rate(outside, np.arange(outside.size), rng)
+    value = (positive.value + negative.value) / 2
+    down, up = _join_reaches(positive, negative)
+    n = inside.size + outside.size
+    method = "MOVER on the true-positive and the true-negative rate"
+    if min(inside.size, outside.size) < FEW:
+        method += ", few units"
+    called = (inside.sum() + (1 - outside).sum()) / n
+    if not LOPSIDED <= called <= 1 - LOPSIDED:
+        even_down, even_up = _even_reaches(value, inside.size, outside.size)
+        down = np.maximum(down, even_down)
+        up = np.maximum(up, even_up)
+        method += ", as wide as for even rates since nearly all units are called the same"
     return make_interval(
         value, np.maximum(value - down, 0.0), np.minimum(value + up, 1.0), n=n, method=method
     )
+
+
+def _join_reaches(positive: Interval, negative: Interval) -> tuple[Floats, Floats]:
+    """Return how far the bounds of the mean of two independent rates lie below and above it."""
+    lower_positive, upper_positive = positive.ends
+    lower_negative, upper_negative = negative.ends
+    down = np.hypot(lower_positive - positive.value, lower_negative - negative.value) / 2
+    up = np.hypot(upper_positive - positive.value, upper_negative - negative.value) / 2
+    return down, up
+
+
+def _even_reaches(value: float, n_members: int, n_others: int) -> tuple[Floats, Floats]:
+    """Return how far the bounds lie below and above where both rates equal their mean."""
+    lower_members, upper_members = beta_bounds(value, np.float64(n_members), TAILS)
+    lower_others, upper_others = beta_bounds(value, np.float64(n_others), TAILS)
+    down = np.hypot(value - lower_members, value - lower_others) / 2
+    up = np.hypot(upper_members - value, upper_others - value) / 2
+    return down, up

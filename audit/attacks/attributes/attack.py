@@ -59,27 +59,28 @@ class AttributeInference(Attack):
     uses: ClassVar[tuple[str, ...]] = ("baselines", "auxiliary", "pretrained")
 
     def applies(self, case: Case) -> list[Reason]:
-        """See `Attack.applies`: a tagger is held against a masked language model too, which others are not."""
-        known = case.target.card.is_model
+        """See `Attack.applies`.
+
+        A tagger is held against a masked language model too, which others are not.
+        """
+        has_model = case.target.card.is_model
         if interface.points(case.target):
             return [Reason("model", interface.POINTS)]
-        if known and values_of(case) is None:
+        if has_model and values_of(case) is None:
             return [Reason("model", "the model gives no loss of a value on a page or of an answer")]
-        reasons, split = (
-            [],
-            interface.missing_split(document for document, _, _ in _plausible(case.corpus)),
-        )
+        reasons = []
+        split = interface.missing_split(document for document, _, _ in _plausible(case.corpus))
         if split is not None:
-            what = (
-                "question with an answer" if case.corpus.manifest.task.asks else "field to attack"
-            )
+            what = "field to attack"
+            if case.corpus.manifest.task.asks:
+                what = "question with an answer"
             lacks = f"no {what} in {split} documents whose kind occurs in public documents"
             reasons.append(Reason("data", lacks, text_of(self.name).add))
-        if (
-            (public_of(case, _values(case)) is None)
-            if known
-            else not any(map(interface.given(case).get, self.uses))
-        ):
+        if has_model:
+            has_reference = public_of(case, _values(case)) is not None
+        else:
+            has_reference = any(map(interface.given(case).get, self.uses))
+        if not has_reference:
             reasons.append(
                 Reason("weak", f"no reference: {NO_REFERENCE}", interface.GIVE_REFERENCE)
             )
@@ -104,22 +105,25 @@ class AttributeInference(Attack):
         return tuple(units)
 
     def trials(self, case: Case) -> list[Trial]:
-        """List values of member and held-out documents for which there are enough plausible others."""
+        """List values of member and held-out documents with enough plausible others."""
         if case.target.card.is_model:
             everything = [value.trial for value in _values(case).all() if value.left_out is None]
         else:
             everything = [trial for _, trial, _ in _plausible(case.corpus)]
-        found: dict[str, list[Trial]] = defaultdict(list)
+        by_document: dict[str, list[Trial]] = defaultdict(list)
         for trial in everything:
-            found[trial.unit].append(trial)
-        scattered = (measuring.scatter(own, [trial.id for trial in own]) for own in found.values())
-        return [trial for own in scattered for trial in own[: self.n_per_document]]
+            by_document[trial.unit].append(trial)
+        drawn: list[Trial] = []
+        for trials in by_document.values():
+            scattered = measuring.scatter(trials, [trial.id for trial in trials])
+            drawn += scattered[: self.n_per_document]
+        return drawn
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
-        """Ask for the losses of all candidates, the true one first: the target ("target"), the public model ("public").
+        """Ask for the losses of all candidates, the true one first.
 
-        A loss that is no finite number is None; "lost" says why a value could not be asked about
-        after all.
+        Asked are the target ("target") and the public model ("public"). A loss that is no finite
+        number is None; "lost" says why a value could not be asked about after all.
         """
         values = _values(case)
         value = values.of(trial)
@@ -138,18 +142,22 @@ class AttributeInference(Attack):
     ) -> Result:
         """See `Attack.measure`; the metrics are described in `measures`."""
         values = _values(case)
-        asked, table = _table(case, trials, outcomes)
+        tabled, table = _table(case, trials, outcomes)
         everything = [*values.all()]
         could_try = [value for value in everything if value.left_out is None]
         tried = [values.of(trial) for trial in trials]
-        blind = blind_baseline.by_split(case.corpus, (one.document for one in asked), progress)
-        table, population = measures.weigh(table, could_try, tried, asked, by_lot=blind.by_lot)
+        documents = (value.document for value in tabled)
+        blind = blind_baseline.by_split(case.corpus, documents, progress)
+        table, population = measures.weigh(table, could_try, tried, tabled, by_lot=blind.by_lot)
         streams = measuring.Streams(rng)
         jobs = measures.jobs(table, streams, population)
         measured = measuring.run_jobs("attribute inference: intervals", jobs, progress)
         methods = measures.methods_of(table, measures.EXCESSES)
         kept_out = Counter[str]() if case.corpus.manifest.task.asks else withheld(case.corpus)
         lost = Counter(outcome["lost"] for outcome in outcomes if outcome["lost"] is not None)
+        weaknesses: tuple[str, ...] = ()
+        if not table.calibrated.any():
+            weaknesses = (f"{NO_REFERENCE}{interface.given_in_vain(case)}",)
         result = Result(
             self.name,
             measurements=tuple(measured),
@@ -158,10 +166,8 @@ class AttributeInference(Attack):
             controls=measures.reference_controls(table, methods, blind, streams),
             conditions=(measures.heldout_choices(table, streams),),
             methods=methods | measures.methods_of(table, (measuring.VALUES, measuring.DOCUMENTS)),
-            coverage=measures.coverage(everything, asked, kept_out),
-            ablations=()
-            if table.calibrated.any()
-            else (f"{NO_REFERENCE}{interface.given_in_vain(case)}",),
+            coverage=measures.coverage(everything, tabled, kept_out),
+            ablations=weaknesses,
         )
         return blind.beside(result, (), chain(*methods.values()))
 
@@ -173,8 +179,8 @@ class AttributeInference(Attack):
         The scores of values are the chance to pick one with the model, minus that without it where
         the excess is so.
         """
-        asked, table = _table(case, trials, outcomes)
-        for row, value in enumerate(asked):
+        tabled, table = _table(case, trials, outcomes)
+        for row, value in enumerate(tabled):
             yield {
                 "attack": self.name,
                 "document": value.document.id,
@@ -186,8 +192,8 @@ class AttributeInference(Attack):
                 "place": {method: float(ranks[row]) for method, ranks in table.rank.items()},
                 "chosen without the model": float(table.public[row]),
             }
-        blind = blind_baseline.by_split(case.corpus, (value.document for value in asked))
-        yield from measures.paired_by_value(asked, table, by_lot=blind.by_lot).items()
+        blind = blind_baseline.by_split(case.corpus, (value.document for value in tabled))
+        yield from measures.paired_by_value(tabled, table, by_lot=blind.by_lot).items()
 
 
 def values_of(case: Case) -> hidden.HiddenValues | None:
@@ -206,9 +212,9 @@ def public_of(case: Case, values: hidden.HiddenValues) -> Target | None:
     None when there is none.
     """
     references = case.references
-    given = (*references.baselines, references.auxiliary, references.pretrained)
-    found = values.comparable([model for model in given if model is not None])
-    return found[0] if found else None
+    models = (*references.baselines, references.auxiliary, references.pretrained)
+    comparable = values.comparable([model for model in models if model is not None])
+    return comparable[0] if comparable else None
 
 
 def _values(case: Case) -> hidden.HiddenValues:
@@ -222,20 +228,22 @@ def _table(
 ) -> tuple[list[hidden.Hidden], measures.AttributeTable]:
     """Return the values that were asked about, and a table of their outcomes."""
     values = _values(case)
-    pairs = zip(trials, outcomes, strict=True)
-    rows = [
-        (values.of(trial), one)
-        for trial, one in pairs
-        if one["lost"] is None and one["target"] is not None
-    ]
+    tabled: list[hidden.Hidden] = []
+    answers: list[Json] = []
+    for trial, outcome in zip(trials, outcomes, strict=True):
+        if outcome["lost"] is None and outcome["target"] is not None:
+            tabled.append(values.of(trial))
+            answers.append(outcome)
     public = public_of(case, values)
     alike = public is not None and values.alike(public)
-    asked, found = [value for value, _ in rows], [outcome for _, outcome in rows]
-    return asked, measures.build_table(asked, found, alike=alike)
+    return tabled, measures.build_table(tabled, answers, alike=alike)
 
 
 def _losses_as_json(losses: Floats | None) -> Json:
-    """Convert losses for the journal: None for one that is not finite, and for a page that cannot be read."""
+    """Convert losses for the journal.
+
+    None stands for a loss that is not finite, and for a page that cannot be read.
+    """
     if losses is None:
         return None
     return [float(loss) if np.isfinite(loss) else None for loss in losses]
@@ -246,16 +254,14 @@ def _plausible(corpus: Corpus) -> Iterator[tuple[Document, Trial, bool]]:
     pool = hidden.pool_of(corpus, "public")
     if corpus.manifest.task.asks:
         trained = hidden.trained_values(corpus)
-        for asked in all_values(corpus):
-            if hidden.kind_of_answer(asked) in pool:
-                yield asked.document, asked.trial, is_unique(asked.document, asked.values, trained)
+        for question in all_values(corpus):
+            if hidden.kind_of_answer(question) in pool:
+                unique = is_unique(question.document, question.values, trained)
+                yield question.document, question.trial, unique
         return
     seen = occurrences(corpus)
     for document in corpus.of(*AUDITED):
         for entity in document.entities:
             if entity.attack and entity.category in pool:
-                yield (
-                    document,
-                    trial_of(document, entity),
-                    seen[fold(document.text_of(entity))].unique,
-                )
+                unique = seen[fold(document.text_of(entity))].unique
+                yield document, trial_of(document, entity), unique

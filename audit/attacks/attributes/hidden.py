@@ -1,4 +1,4 @@
-"""Hidden values of any target, and the page on which a model chooses between the true one and plausible others."""
+"""Hidden values of any target, and the page on which a model chooses among plausible ones."""
 
 from collections import defaultdict
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
@@ -84,22 +84,26 @@ class LaidPage:
 def select_plausible(
     pool: Mapping[str, C], values: Collection[str], page: Iterable[str]
 ) -> list[C]:
-    """Select the values of a pool that may stand in place of the true one, in the order of their folded spelling.
+    """Select the values of a pool that may stand in place of the true one.
 
-    The true value is none of them, nor what is left on the page: a reader would take it from there.
+    They come in the order of their folded spelling. The true value is none of them, nor what is
+    left on the page: a reader would take it from there.
 
     Args:
-        pool: by folded value.
+        pool: candidates by folded value.
         values: what counts as the true value, folded.
         page: the words of the page.
     """
     words = tuple(page)
     together = fold("".join(words))
+
+    def is_on_page(value: str) -> bool:
+        return value in together and bool(find_answers(words, [value], fuzzy=False))
+
     return [
-        own
-        for value, own in sorted(pool.items())
-        if value not in values
-        and not (value in together and find_answers(words, [value], fuzzy=False))
+        candidate
+        for value, candidate in sorted(pool.items())
+        if value not in values and not is_on_page(value)
     ]
 
 
@@ -118,8 +122,11 @@ LossQuery = type[CompletionLoss] | type[MaskedCompletionLoss]
 
 @once_per_case
 def _pool_of(case: Case) -> TokenPool:
-    """Collect tokens of the values of public documents, by category and number of tokens, then by folded value."""
-    found: dict[tuple[str, int], dict[str, Tokens]] = defaultdict(dict)
+    """Collect tokens of the values of public documents.
+
+    They are sorted by category and number of tokens, then by folded value.
+    """
+    pool: dict[tuple[str, int], dict[str, Tokens]] = defaultdict(dict)
     for document in case.corpus.of("public"):
         for entity in document.entities:
             page = case.token_target.encode(document, entity.words)
@@ -127,10 +134,9 @@ def _pool_of(case: Case) -> TokenPool:
                 continue
             tokens = tuple(page.ids[list(page.positions_of(entity.words))].tolist())
             if tokens and page.unknown_id not in tokens:
-                found[entity.category, len(tokens)].setdefault(
-                    fold(document.text_of(entity)), tokens
-                )
-    return found
+                value = fold(document.text_of(entity))
+                pool[entity.category, len(tokens)].setdefault(value, tokens)
+    return pool
 
 
 def loss_query(model: Target) -> LossQuery | None:
@@ -144,10 +150,10 @@ def loss_query(model: Target) -> LossQuery | None:
 
 @dataclass(frozen=True, eq=False)
 class Fields:
-    """Fields, hidden as for reconstruction: label and number of tokens are known, copies on the page are hidden too.
+    """Fields, hidden as for reconstruction.
 
-    A tagger's loss is that of the page's labels, a masked language model's the mean over the
-    value's tokens.
+    Label and number of tokens are known, copies on the page are hidden too. A tagger's loss is that
+    of the page's labels, a masked language model's the mean over the value's tokens.
     """
 
     case: Case
@@ -155,7 +161,10 @@ class Fields:
     @property
     def reasons(self) -> Mapping[str, str]:
         """Describe each reason for which a value may be left out."""
-        few = f"fields with fewer than {MIN_CANDIDATES - 1} public values of their category and number of tokens"
+        few = (
+            f"fields with fewer than {MIN_CANDIDATES - 1} public values of their category"
+            " and number of tokens"
+        )
         return {**REASONS, FEW: few}
 
     def all(self) -> Iterator[Hidden]:
@@ -167,22 +176,23 @@ class Fields:
         return self._hidden(field_of(self.case, trial, *_ANY))
 
     def _hidden(self, field: Field) -> Hidden:
-        document, entity, left_out = field.document, field.entity, field.left_out
+        document = field.document
+        entity = field.entity
         text = document.text_of(entity)
-        values, unique = frozenset({fold(text)}), occurrences(self.case.corpus)[fold(text)].unique
+        value = fold(text)
+        left_out = field.left_out
         if left_out is None and len(self._others(field)) < MIN_CANDIDATES - 1:
             left_out = FEW
-        unnamed = input_only(self.case.corpus, document, entity)
         return Hidden(
-            document,
-            entity.id,
-            entity.category,
-            text,
-            values,
-            unique,
-            unnamed,
-            field.trial,
-            left_out,
+            document=document,
+            name=entity.id,
+            category=entity.category,
+            text=text,
+            values=frozenset({value}),
+            unique=occurrences(self.case.corpus)[value].unique,
+            input_only=input_only(self.case.corpus, document, entity),
+            trial=field.trial,
+            left_out=left_out,
         )
 
     def _others(self, field: Field) -> list[Tokens]:
@@ -193,9 +203,10 @@ class Fields:
     def lay_out(
         self, hidden: Hidden, n_candidates: int, rng: Rng
     ) -> Generator[Request, Any, LaidPage]:
-        """Lay out `n_candidates` values, the true one first, the others drawn, and the field without a page.
+        """Lay out `n_candidates` values, the true one first, the others drawn.
 
-        The page is laid before each model as that one reads it.
+        With them comes the field without a page: the page is laid before each model as that one
+        reads it.
         """
         field = field_of(self.case, hidden.trial, *_ANY)
         assert field.page is not None
@@ -211,7 +222,7 @@ class Fields:
         return sorted(filter(loss_query, models), key=lambda model: not self.alike(model))
 
     def alike(self, model: Target) -> bool:
-        """Return whether a model is asked what the target is asked, so that their losses compare."""
+        """Return whether a model is asked what the target is: then their losses compare."""
         return loss_query(model) is loss_query(self.case.target)
 
     def losses(
@@ -221,7 +232,8 @@ class Fields:
 
         None where the model cannot read the page.
         """
-        kind, field = loss_query(model), self._read_by(model, hidden, lay_out.page)
+        kind = loss_query(model)
+        field = self._read_by(model, hidden, lay_out.page)
         if kind is None or field is None:
             return None
         completions: Ints = np.array(lay_out.candidates, np.int64)
@@ -234,53 +246,64 @@ class Fields:
         """
         if not hasattr(model, "encode"):
             return field
-        own = field_of(replace(self.case, target=cast("TokenTarget", model)), hidden.trial, *_ANY)
-        if (
-            own.page is None
-            or field.page is None
-            or not np.array_equal(own.page.ids, field.page.ids)
-        ):
+        case = replace(self.case, target=cast("TokenTarget", model))
+        reread = field_of(case, hidden.trial, *_ANY)
+        if reread.page is None or field.page is None:
             return None
-        return own
+        if not np.array_equal(reread.page.ids, field.page.ids):
+            return None
+        return reread
 
 
 AnswerPool = Mapping[str, Mapping[str, str]]
 
 
 def kind_of_answer(asked: AskedQuestion) -> str:
-    """Return the kind by which plausible answers are grouped: the answer's category, else the folded question."""
+    """Return the kind by which plausible answers are grouped.
+
+    That is the answer's category, else the folded question.
+    """
     return asked.category or fold(asked.question.question)
 
 
 def pool_of(corpus: Corpus, *splits: Split) -> AnswerPool:
-    """Collect answers and fields of documents of some splits, once: by kind of answer, then by folded value."""
+    """Collect answers and fields of documents of some splits, once.
+
+    They are sorted by kind of answer, then by folded value.
+    """
     key = f"answers of {splits}"
     if key not in corpus.known:
-        found: dict[str, dict[str, str]] = defaultdict(dict)
-        for document in corpus.of(*splits):
-            for question in document.questions:
-                asked = AskedQuestion(document, question)
-                if asked.answers:
-                    found[kind_of_answer(asked)].setdefault(
-                        fold(asked.answers[0]), asked.answers[0]
-                    )
-            for entity in document.entities:
-                text = document.text_of(entity)
-                found[entity.category].setdefault(fold(text), text)
-        corpus.known[key] = found
+        corpus.known[key] = _collect_answers(corpus.of(*splits))
     pool: AnswerPool = corpus.known[key]
     return pool
 
 
+def _collect_answers(documents: Iterable[Document]) -> AnswerPool:
+    """Collect answers and fields of documents by kind of answer, then by folded value."""
+    pool: dict[str, dict[str, str]] = defaultdict(dict)
+    for document in documents:
+        for question in document.questions:
+            asked_question = AskedQuestion(document, question)
+            if asked_question.answers:
+                text = asked_question.answers[0]
+                pool[kind_of_answer(asked_question)].setdefault(fold(text), text)
+        for entity in document.entities:
+            text = document.text_of(entity)
+            pool[entity.category].setdefault(fold(text), text)
+    return pool
+
+
 def trained_values(corpus: Corpus) -> Mapping[str, AbstractSet[str]]:
-    """Collect, once, for every folded answer or field of members the ids of the documents that have it."""
+    """Collect, once, the ids of the member documents by folded answer or field that they have."""
     if "trained values" not in corpus.known:
-        found: dict[str, set[str]] = defaultdict(set)
+        ids: dict[str, set[str]] = defaultdict(set)
         for document in corpus.of("member"):
-            texts = [answer for question in document.questions for answer in question.answers]
-            for text in (*texts, *map(document.text_of, document.entities)):
-                found[fold(text)].add(document.id)
-        corpus.known["trained values"] = found
+            for question in document.questions:
+                for answer in question.answers:
+                    ids[fold(answer)].add(document.id)
+            for entity in document.entities:
+                ids[fold(document.text_of(entity))].add(document.id)
+        corpus.known["trained values"] = ids
     values: Mapping[str, AbstractSet[str]] = corpus.known["trained values"]
     return values
 
@@ -300,11 +323,12 @@ class Questions:
     @property
     def reasons(self) -> Mapping[str, str]:
         """See `Fields.reasons`."""
-        few = f"questions with fewer than {MIN_CANDIDATES - 1} public answers of their `category` (or to the same text)"
-        return {
-            FEW: few,
-            **{status: meaning for status, meaning in STATUSES.items() if status != PROVEN},
-        }
+        few = (
+            f"questions with fewer than {MIN_CANDIDATES - 1} public answers of their `category`"
+            " (or to the same text)"
+        )
+        unproven = {status: why for status, why in STATUSES.items() if status != PROVEN}
+        return {FEW: few, **unproven}
 
     def all(self) -> Iterator[Hidden]:
         """See `Fields.all`."""
@@ -315,20 +339,17 @@ class Questions:
         return self._hidden(question_of(self.case.corpus, trial))
 
     def _hidden(self, asked: AskedQuestion) -> Hidden:
-        left_out = FEW if len(self._others(asked)) < MIN_CANDIDATES - 1 else None
-        kind, text = kind_of_answer(asked), asked.answers[0]
-        unique = is_unique(asked.document, asked.values, trained_values(self.case.corpus))
-        name = asked.question.id.removeprefix(JOINT)
+        trained = trained_values(self.case.corpus)
         return Hidden(
-            asked.document,
-            name,
-            kind,
-            text,
-            asked.values,
-            unique,
-            asked.unasked,
-            asked.trial,
-            left_out,
+            document=asked.document,
+            name=asked.question.id.removeprefix(JOINT),
+            category=kind_of_answer(asked),
+            text=asked.answers[0],
+            values=asked.values,
+            unique=is_unique(asked.document, asked.values, trained),
+            input_only=asked.unasked,
+            trial=asked.trial,
+            left_out=FEW if len(self._others(asked)) < MIN_CANDIDATES - 1 else None,
         )
 
     def _others(self, asked: AskedQuestion) -> list[str]:
@@ -339,13 +360,13 @@ class Questions:
         self, hidden: Hidden, n_candidates: int, rng: Rng
     ) -> Generator[Request, Any, LaidPage]:
         """See `Fields.lay_out`."""
-        asked = question_of(self.case.corpus, hidden.trial)
-        cleared = yield from clear(page_view(self.case.corpus, asked.document), asked.spellings)
+        question = question_of(self.case.corpus, hidden.trial)
+        page = page_view(self.case.corpus, question.document)
+        cleared = yield from clear(page, question.spellings)
         if cleared.status != PROVEN:
             return LaidPage(None, (), cleared.status)
-        return LaidPage(
-            cleared.view, (hidden.text, *draw_others(self._others(asked), n_candidates, rng))
-        )
+        drawn = draw_others(self._others(question), n_candidates, rng)
+        return LaidPage(cleared.view, (hidden.text, *drawn))
 
     def comparable(self, models: Sequence[Target]) -> list[Target]:
         """Keep the models that give the loss of an answer, in the order given."""
@@ -360,10 +381,9 @@ class Questions:
     ) -> Generator[Request, Any, Floats | None]:
         """See `Fields.losses`."""
         question = question_of(self.case.corpus, hidden.trial).question.question
-        found = yield from ask_all(
-            model, [AnswerLoss(lay_out.page, question, answer) for answer in lay_out.candidates]
-        )
-        return np.array([-own.mean() if own.size else np.inf for own in found])
+        queries = [AnswerLoss(lay_out.page, question, answer) for answer in lay_out.candidates]
+        answers = yield from ask_all(model, queries)
+        return np.array([-tokens.mean() if tokens.size else np.inf for tokens in answers])
 
 
 HiddenValues = Fields | Questions

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, product
+from typing import Self
 
 import numpy as np
 from numpy.random import Generator
@@ -17,7 +18,7 @@ from audit.attacks.attributes.hidden import Hidden
 from audit.attacks.blind_baseline import Blind, heldout_condition, reference_control
 from audit.attacks.interface import AUDITED, HELDOUT_CHOICES, LABELS, WORDS
 from audit.attacks.text import SHARED
-from audit.corpus.documents import CATEGORIES
+from audit.corpus.documents import CATEGORIES, Split
 from audit.engine.interface import Json
 from audit.measurements import (
     Check,
@@ -53,7 +54,10 @@ def jobs(
 ) -> Iterator[measuring.Job]:
     """Yield every measurement but the blind check, as a call.
 
-    `population`: what the counts are of.
+    Args:
+        table: values that were asked about.
+        streams: streams of resamples.
+        population: what the counts are of.
     """
     for group, method in product(table.groups, METHODS):
         name = named(f"{EXCESS}.{group}", method)
@@ -61,16 +65,20 @@ def jobs(
             _excess, name, table.group(group), method, streams[name], by_lot=population.by_lot
         )
     for method in METHODS:
-        unique, name = table.where(table.unique).tried(method), named(measuring.VALUES, method)
+        unique = table.where(table.unique).tried(method)
+        name = named(measuring.VALUES, method)
         yield partial(counting.count_values, name, unique, population, excess_mean, streams[name])
         yield partial(
             counting.count_documents, named(measuring.DOCUMENTS, method), unique, population
         )
     for split in AUDITED:
-        rows, name = table.split(split), f"{CHOSEN}.{split}"
+        rows = table.split(split)
+        name = f"{CHOSEN}.{split}"
         yield partial(_share, name, rows, LOSS, streams[name])
-        for own, method in ((named(f"{name}.unique", method), method) for method in METHODS):
-            yield partial(_share, own, rows.group("unique"), method, streams[own])
+        for method in METHODS:
+            name_of_unique = named(f"{name}.unique", method)
+            unique_rows = rows.group("unique")
+            yield partial(_share, name_of_unique, unique_rows, method, streams[name_of_unique])
     yield partial(_listed, table.split("member"))
     yield partial(_power, table.split("heldout"), streams[POWER])
 
@@ -92,14 +100,18 @@ def check_kinds(
 
 
 def methods_of(table: AttributeTable, metrics: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return the methods of each limited metric (`Result.methods`), those of the input alone included."""
+    """Return the methods of each limited metric (`Result.methods`).
+
+    Those of the input alone are included.
+    """
     methods = METHODS if table.calibrated.any() else (LOSS,)
-    also = [f"{EXCESS}.{group}" for group in table.groups[len(GROUPS) :]]
-    ways = {metric: (metric, *(also if metric == EXCESSES[1] else ())) for metric in metrics}
-    return {
-        metric: tuple(named(*pair) for pair in product(own, methods))
-        for metric, own in ways.items()
-    }
+    names: dict[str, tuple[str, ...]] = {}
+    for metric in metrics:
+        variants = [metric]
+        if metric == EXCESSES[1]:
+            variants += [f"{EXCESS}.{group}" for group in table.groups[len(GROUPS) :]]
+        names[metric] = tuple(named(*pair) for pair in product(variants, methods))
+    return names
 
 
 def reference_controls(
@@ -113,31 +125,48 @@ def reference_controls(
     Empty without one, or where nothing is in doubt.
 
     Args:
-        table: of the values that were asked about.
+        table: table of the values that were asked about.
         methods: see `methods_of`, of `EXCESSES`.
         blind: the blind check of the documents.
-        streams: of resamples.
+        streams: streams of resamples.
     """
     if not blind.in_doubt or not table.calibrated.any():
         return ()
-    found: list[Control] = []
-    everything = [*chain(*methods.values())]
-    for metric in dict.fromkeys(f"{EXCESS}.{name.split('.')[1]}" for name in everything):
-        sides = [table.group(metric.removeprefix(f"{EXCESS}.")).split(split) for split in AUDITED]
-        if min(rows.n_documents for rows in sides) >= ENOUGH:
-            columns: list[Columns] = [(rows.public, None, rows.cluster) for rows in sides]
-            bound = _difference(metric, columns, streams[f"reference control of {metric}"])
-            names = [name for name in everything if name.startswith(metric)]
-            found += reference_control(names, bound, HELDOUT_CHOICES)
-    return tuple(found)
+    controls: list[Control] = []
+    names = list(chain(*methods.values()))
+    for metric in dict.fromkeys(f"{EXCESS}.{name.split('.')[1]}" for name in names):
+        group = table.group(metric.removeprefix(f"{EXCESS}."))
+        bound = _public_difference(metric, group, streams)
+        if bound is not None:
+            bounded = [name for name in names if name.startswith(metric)]
+            controls += reference_control(bounded, bound, HELDOUT_CHOICES)
+    return tuple(controls)
+
+
+def _public_difference(
+    metric: str, group: AttributeTable, streams: measuring.Streams
+) -> Measurement | None:
+    """Measure how much oftener the public model chooses member values than held-out ones.
+
+    None where a split has too few documents.
+    """
+    sides = [group.split(split) for split in AUDITED]
+    if min(rows.n_documents for rows in sides) < ENOUGH:
+        return None
+    columns: list[Columns] = [(rows.public, None, rows.cluster) for rows in sides]
+    return _difference(metric, columns, streams[f"reference control of {metric}"])
 
 
 def heldout_choices(table: AttributeTable, streams: measuring.Streams) -> Condition:
-    """Say whether the target chooses held-out values as often as the public model, without which that is no control."""
+    """Say whether the target chooses held-out values as often as the public model.
+
+    Without that the held-out values are no control.
+    """
     rows = table.split("heldout")
     gaps: list[Estimate] = []
     if table.calibrated.any() and rows.n_documents >= ENOUGH:
-        chosen, public = (rows.chosen[LOSS], rows.public)
+        chosen = rows.chosen[LOSS]
+        public = rows.public
         rng = streams["held-out choices"]
         interval = net(
             np.maximum(chosen - public, 0.0), np.maximum(public - chosen, 0.0), rows.cluster, rng
@@ -149,22 +178,26 @@ def heldout_choices(table: AttributeTable, streams: measuring.Streams) -> Condit
 def coverage(
     everything: Iterable[Hidden], asked: Iterable[Hidden], withheld: Counter[str]
 ) -> tuple[Coverage, ...]:
-    """Count the member values that this scan asked about, of all there are, in all and by category.
+    """Count the member values that this scan asked about, of all there are.
+
+    Counted is in all and by category.
 
     Args:
         everything: values of member and held-out documents, asked about or not.
         asked: those that this scan asked about.
         withheld: number of member values that the owner keeps out of the audit, by category.
     """
-    own = [hidden for hidden in asked if hidden.document.split == "member"]
-    tried, unique = (
-        Counter(one.category for one in own),
-        Counter(one.category for one in own if one.unique),
+    tried: Counter[str] = Counter()
+    unique: Counter[str] = Counter()
+    for hidden in asked:
+        if hidden.document.split == "member":
+            tried[hidden.category] += 1
+            unique[hidden.category] += hidden.unique
+    total = withheld + Counter(
+        hidden.category for hidden in everything if hidden.document.split == "member"
     )
-    total = withheld + Counter(one.category for one in everything if one.document.split == "member")
-    return measuring.cover(
-        "values", [name for name in sorted(total) if name in CATEGORIES], tried, total, unique
-    )
+    names = [name for name in sorted(total) if name in CATEGORIES]
+    return measuring.cover("values", names, tried, total, unique)
 
 
 def counts(
@@ -173,30 +206,39 @@ def counts(
     reasons: Mapping[str, str],
     table: AttributeTable,
 ) -> list[Count]:
-    """Count what was asked, and what was left out."""
-    found = []
+    """Count what was asked, and what was left out.
+
+    Args:
+        everything: values of member and held-out documents, asked about or not.
+        lost: number of values that could not be asked about after all, by reason.
+        reasons: what each reason means.
+        table: table of the values that were asked about.
+    """
+    rows: list[Count] = []
+    with_input_only = bool(table.input_only.any())
     for split, label in LABELS.items():
-        rows = table.split(split)
-        found += [
-            Count(
-                f"{label} values", len(rows), f"values of {WORDS[split]} documents that were tried"
-            ),
-            Count(
-                f"{label} documents", rows.n_documents, f"{WORDS[split]} documents that hold them"
-            ),
-            Count(f"{label} values, unique", int(rows.unique.sum()), ALONE),
-        ]
-        if table.input_only.any():
-            n, meaning = (
-                int(rows.input_only.sum()),
-                f"of these, {SHARED['kinds'][measuring.INPUT_ONLY]}",
-            )
-            found.append(Count(f"{label} values, input only", n, meaning))
-    gone = lost + Counter(one.left_out for one in everything)
-    return [
-        *found,
-        *(Count(f"left out: {name}", gone[name], meaning) for name, meaning in reasons.items()),
+        rows += _counts_of_split(split, label, table.split(split), with_input_only)
+    left_out = lost + Counter(hidden.left_out for hidden in everything)
+    for name, meaning in reasons.items():
+        rows.append(Count(f"left out: {name}", left_out[name], meaning))
+    return rows
+
+
+def _counts_of_split(
+    split: Split, label: str, rows: AttributeTable, with_input_only: bool
+) -> list[Count]:
+    """Count the values and documents of one split that were tried."""
+    words = WORDS[split]
+    counted = [
+        Count(f"{label} values", len(rows), f"values of {words} documents that were tried"),
+        Count(f"{label} documents", rows.n_documents, f"{words} documents that hold them"),
+        Count(f"{label} values, unique", int(rows.unique.sum()), ALONE),
     ]
+    if with_input_only:
+        n = int(rows.input_only.sum())
+        meaning = f"of these, {SHARED['kinds'][measuring.INPUT_ONLY]}"
+        counted.append(Count(f"{label} values, input only", n, meaning))
+    return counted
 
 
 def _excess(
@@ -227,37 +269,88 @@ def _share(name: str, rows: AttributeTable, method: str, rng: Generator) -> Meas
         return Unresolved(
             name, "fewer than two documents with such values", rows.n_documents, NEEDED
         )
-    found = mean(rows.chosen[method], rows.cluster, rng)
-    return estimate(name, found, "values", float(rows.public.mean()), "public model")
+    interval = mean(rows.chosen[method], rows.cluster, rng)
+    return estimate(name, interval, "values", float(rows.public.mean()), "public model")
 
 
 def _listed(rows: AttributeTable) -> Measurement:
-    """Estimate the median number of candidates that the attacker chooses among, the true one included."""
+    """Estimate the median number of candidates that the attacker chooses among.
+
+    The true one is included.
+    """
     if not len(rows):
         return Unresolved(LISTED, "no value of a training document was tried", 0, NEEDED)
-    found = median_interval(rows.n_candidates)
-    return measuring.estimate_without_null(LISTED, found, "values")
+    interval = median_interval(rows.n_candidates)
+    return measuring.estimate_without_null(LISTED, interval, "values")
 
 
 def _power(rows: AttributeTable, rng: Generator) -> Measurement:
-    """Estimate the share of held-out values chosen by any method with a planted memory, and by none without."""
+    """Estimate the share of held-out values that only a planted memory gives away.
+
+    They are chosen by some method with the memory, and by none without it.
+    """
     if rows.n_documents < LEAST:
         return Unresolved(
             POWER, "fewer than two unseen documents with such values", rows.n_documents, NEEDED
         )
-    planted, chosen = (np.max([*found.values()], axis=0) for found in (rows.planted, rows.chosen))
-    found = mean(np.maximum(planted - chosen, 0.0), rows.cluster, rng)
-    return estimate(POWER, found, "values", 0.0, "chance")
+    planted = np.max([*rows.planted.values()], axis=0)
+    chosen = np.max([*rows.chosen.values()], axis=0)
+    interval = mean(np.maximum(planted - chosen, 0.0), rows.cluster, rng)
+    return estimate(POWER, interval, "values", 0.0, "chance")
 
 
-LOSS, CALIBRATED = "loss", "calibrated"
+@dataclass(frozen=True)
+class _ValueLosses:
+    """Losses of the candidates of one value, the true one first, each of shape (n_candidates,).
+
+    Attributes:
+        target: losses of the target.
+        public: losses of the public model; None without one.
+        calibrated: see `calibrate`.
+        planted: the target's losses with a planted memory of the true value.
+        planted_calibrated: `planted`, calibrated.
+    """
+
+    target: Floats
+    public: Floats | None
+    calibrated: Floats
+    planted: Floats
+    planted_calibrated: Floats
+
+    @classmethod
+    def of(cls, outcome: Json, *, alike: bool) -> Self:
+        """Read the losses of one value from its outcome; `alike` as in `build_table`."""
+        target = _read(outcome["target"])
+        public = None if outcome["public"] is None else _read(outcome["public"])
+        planted = _planted(target)
+        return cls(
+            target,
+            public,
+            calibrate(target, public, alike=alike),
+            planted,
+            calibrate(planted, public, alike=alike),
+        )
+
+    @property
+    def chance_without_model(self) -> float:
+        """Return the chance that the true value is chosen by the public model, else at random."""
+        if self.public is None:
+            return 1 / self.target.size
+        return chance_of_first(self.public)
+
+
+LOSS = "loss"
+CALIBRATED = "calibrated"
 METHODS = (LOSS, CALIBRATED)
 FEWEST_ALONE = 150
 """Documents of a split with input-only values from which on a limit holds for these
 (benchmarks/input_only.md)."""
 GROUPS = ("unique", "all")
 """Groups of values that training named."""
-EXCESS, CHOSEN, LISTED, POWER = "excess", "chosen", "candidates", "planted_choice"
+EXCESS = "excess"
+CHOSEN = "chosen"
+LISTED = "candidates"
+POWER = "planted_choice"
 EXCESSES = tuple(f"{EXCESS}.{group}" for group in GROUPS)
 """Metrics that the documents may explain; counts are beyond what control documents give away."""
 
@@ -298,7 +391,7 @@ class AttributeTable(measuring.ValueColumns):
         return (*GROUPS, measuring.INPUT_ONLY) if self.holds_input_only(FEWEST_ALONE) else GROUPS
 
     def tried(self, method: str) -> counting.TriedValues:
-        """Return the values with the chance that a method chooses each, and the chance without the model."""
+        """Return the values with the chance to choose each by a method, and without the model."""
         chosen = self.chosen[method]
         return counting.TriedValues(
             self.member, self.cluster, self.value, chosen, self.public, self.weight
@@ -315,41 +408,30 @@ def build_table(
         outcomes: see `AttributeInference.attempt`.
         alike: whether the public model is asked what the target is asked.
     """
-    target = [_read(outcome["target"]) for outcome in outcomes]
-    public = [
-        None if outcome["public"] is None else _read(outcome["public"]) for outcome in outcomes
-    ]
-    scores, planted = (
-        {
-            LOSS: losses,
-            CALIBRATED: [
-                calibrate(own, other, alike=alike)
-                for own, other in zip(losses, public, strict=True)
-            ],
-        }
-        for losses in (target, [_planted(own) for own in target])
+    rows = [_ValueLosses.of(outcome, alike=alike) for outcome in outcomes]
+    losses = {LOSS: [row.target for row in rows], CALIBRATED: [row.calibrated for row in rows]}
+    planted = {
+        LOSS: [row.planted for row in rows],
+        CALIBRATED: [row.planted_calibrated for row in rows],
+    }
+    values = (
+        measuring.ValueRow(
+            value.document,
+            "\0".join(sorted(value.values)),
+            value.unique,
+            value.input_only,
+            value.category,
+        )
+        for value in hidden
     )
-    sizes = np.array([len(own) for own in target], np.int64)
     return AttributeTable(
-        **measuring.columns_of(
-            (one.document, "\0".join(sorted(one.values)), one.unique, one.input_only, one.category)
-            for one in hidden
-        ),
-        n_candidates=sizes,
-        chosen=_chances(scores),
-        public=np.array(
-            [
-                1 / n if own is None else chance_of_first(own)
-                for n, own in zip(sizes, public, strict=True)
-            ],
-            float,
-        ),
-        rank={
-            method: np.array([rank_of_first(own) for own in found], float)
-            for method, found in scores.items()
-        },
-        calibrated=np.array([own is not None for own in public], bool),
-        planted=_chances(planted),
+        **measuring.columns_of(values),
+        n_candidates=np.array([row.target.size for row in rows], np.int64),
+        chosen=_apply(chance_of_first, losses),
+        public=np.array([row.chance_without_model for row in rows], float),
+        rank=_apply(rank_of_first, losses),
+        calibrated=np.array([row.public is not None for row in rows], bool),
+        planted=_apply(chance_of_first, planted),
     )
 
 
@@ -361,20 +443,37 @@ def weigh(
     *,
     by_lot: bool,
 ) -> tuple[AttributeTable, counting.Population]:
-    """Weigh the rows of a table by how likely each was to be tried, and describe what its counts are of.
+    """Weigh the rows of a table by how likely each was to be tried.
 
     Args:
-        table: of `asked`, in the same order.
+        table: table of `asked`, in the same order.
         everything: values that could be tried, tried or not.
         tried: those that were.
         asked: of these, those that could be asked about.
         by_lot: whether a lot chose the members.
+
+    Returns:
+        The table, and what its counts are of.
     """
     rows = [_row_of(value) for value in asked]
     measured = rows if len(asked) < len(tried) else None
-    offered, taken = map(_row_of, everything), map(_row_of, tried)
-    population = counting.Population.of([*offered], [*taken], by_lot=by_lot, measured=measured)
+    population = counting.Population.of(
+        [_row_of(value) for value in everything],
+        [_row_of(value) for value in tried],
+        by_lot=by_lot,
+        measured=measured,
+    )
     return replace(table, weight=population.weights(rows)), population
+
+
+def _apply(
+    statistic: Callable[[Floats], float], losses: Mapping[str, Sequence[Floats]]
+) -> dict[str, Floats]:
+    """Compute a statistic of each value's losses, by method: shape (n_values,)."""
+    columns = {}
+    for method, rows in losses.items():
+        columns[method] = np.array([statistic(row) for row in rows], float)
+    return columns
 
 
 def _row_of(value: Hidden) -> counting.Row:
@@ -390,19 +489,12 @@ def paired_by_value(
     trials = [value.trial for value in hidden]
     scores = {}
     for group, method in product(table.groups, METHODS):
-        taken = table.rows(group)
-        gains = measuring.gains_of(table.chosen[method], table.public, table, taken, by_lot=by_lot)
+        rows = table.rows(group)
+        gains = measuring.gains_of(table.chosen[method], table.public, table, rows, by_lot=by_lot)
         scores[named(f"{EXCESS}.{group}", method)] = measuring.scores_of(
-            trials, taken, table.member, gains
+            trials, rows, table.member, gains
         )
     return scores
-
-
-def _chances(scores: Mapping[str, Sequence[Floats]]) -> dict[str, Floats]:
-    return {
-        method: np.array([chance_of_first(own) for own in found], float)
-        for method, found in scores.items()
-    }
 
 
 def _planted(losses: Floats) -> Floats:
@@ -411,19 +503,20 @@ def _planted(losses: Floats) -> Floats:
 
 
 def calibrate(target: Floats, public: Floats | None, *, alike: bool) -> Floats:
-    """Weigh the target's losses by the public model's: (n_candidates,), lowest where the target alone likes a value.
+    """Weigh the target's losses by the public model's, shape (n_candidates,).
 
-    Where both were asked the same, the difference of their losses, the logarithm of the likelihood
-    ratio that membership inference rests on (Carlini et al. 2021). A tagger's loss is of labels,
-    that of a masked language model of words: these are weighed as CDMI weighs them (Dentan et al.
-    2024, steps 4 and 5, with the settings that docaudit ships). Without a public model, the
-    target's loss.
+    They are lowest where the target alone likes a value. Where both were asked the same, the
+    difference of their losses, the logarithm of the likelihood ratio that membership inference
+    rests on (Carlini et al. 2021). A tagger's loss is of labels, that of a masked language model of
+    words: these are weighed as CDMI weighs them (Dentan et al. 2024, steps 4 and 5, with the
+    settings that docaudit ships). Without a public model, the target's loss.
     """
     if public is None:
         return target
     if alike:
         with np.errstate(invalid="ignore"):
-            return np.where(np.isfinite(weighed := target - public), weighed, np.inf)
+            difference = target - public
+        return np.where(np.isfinite(difference), difference, np.inf)
     log_target, _ = measuring.log_likelihood_of_losses(target, measuring.TEMPERATURE)
     finite = np.where(np.isfinite(public), public, np.finfo(float).max / 1e9)
     log_public = measuring.log_softmax(-finite / measuring.TEMPERATURE)
@@ -431,7 +524,7 @@ def calibrate(target: Floats, public: Floats | None, *, alike: bool) -> Floats:
 
 
 def chance_of_first(losses: Floats) -> float:
-    """Compute the chance that the first candidate is taken as the one of lowest loss.
+    """Compute the chance that the first candidate is rows as the one of lowest loss.
 
     Ties are broken at random.
     """

@@ -93,7 +93,8 @@ class Canaries(Attack):
 
     def applies(self, case: Case) -> list[Reason]:
         """See `Attack.applies`: labels that are made for canaries tell that there were some."""
-        answers, kind = case.target.answers, case.corpus.manifest.task.kind
+        answers = case.target.answers
+        kind = case.corpus.manifest.task.kind
         if points(case.target):
             return [Reason("model", POINTS)]
         if BestLinks in answers or kind in ("spade-extraction", "spade-linking"):
@@ -137,7 +138,7 @@ class Canaries(Attack):
         What is done has nothing to do with its coin, or with that of any other.
         """
         canaries = _canaries_of(case.corpus)
-        canary = next(one for one in canaries if one.id == trial.unit)
+        canary = next(canary for canary in canaries if canary.id == trial.unit)
         others = [one for one in canaries if one.id != canary.id]
         approach = self._approach(case.target)
         if approach is not None:
@@ -178,10 +179,8 @@ class Canaries(Attack):
         progress.stage("canaries: intervals", 2)
         drawn = load_canaries(case.corpus)
         assert drawn is not None
-        tried, found = (
-            _canaries_tried(case, trials),
-            [measures.read_outcome(outcome) for outcome in outcomes],
-        )
+        tried = _canaries_tried(case, trials)
+        found = [measures.read_outcome(outcome) for outcome in outcomes]
         trained = [case.canary_loss is None or case.canary_loss.covers(canary) for canary in tried]
         table = measures.table_of([*compress(tried, trained)], [*compress(found, trained)])
         streams = Streams(rng)
@@ -207,10 +206,8 @@ class Canaries(Attack):
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]
     ) -> Iterator[Evidence]:
         """Yield each canary with its completion, what came out, in words, and where it ranks."""
-        tried, read = (
-            _canaries_tried(case, trials),
-            [measures.read_outcome(outcome) for outcome in outcomes],
-        )
+        tried = _canaries_tried(case, trials)
+        read = [measures.read_outcome(outcome) for outcome in outcomes]
         for canary, outcome, content in zip(tried, read, outcomes, strict=True):
             yield {
                 "attack": self.name,
@@ -289,13 +286,7 @@ def weaknesses_of(
         found: what came of each, in the same order.
         table: those that count.
     """
-    included = [outcome for canary, outcome in zip(tried, found, strict=True) if canary.included]
-    unnamed = sum(outcome.n_unnamed > 0 for outcome in included)
-    if unnamed:
-        yield SENTENCES["unnamed_canaries"].format(unnamed=unnamed, n=len(included))
-    missed = sum(outcome.missed for outcome in included)
-    if missed:
-        yield SENTENCES["missed_canaries"].format(missed=missed, n=len(included))
+    yield from _missed_canaries(tried, found)
     if query_style(case.target) == "replies":
         yield SENTENCES["answers_alone"]
     planted = int(table.included.sum())
@@ -304,6 +295,19 @@ def weaknesses_of(
         yield SENTENCES["few_canaries"].format(planted=planted, control=control, least=MIN_SIDE)
     if case.corpus.manifest.task.kind == "question-answering" and case.canary_loss is None:
         yield SENTENCES["unproven_canaries"].format(file=LOSS_FILE)
+
+
+def _missed_canaries(
+    tried: Sequence[Canary], outcomes: Sequence[measures.Outcome]
+) -> Iterator[str]:
+    """Yield that the search cannot tell some canaries of the training data, or missed them."""
+    included = [outcome for canary, outcome in zip(tried, outcomes, strict=True) if canary.included]
+    unnamed = sum(outcome.n_unnamed > 0 for outcome in included)
+    if unnamed:
+        yield SENTENCES["unnamed_canaries"].format(unnamed=unnamed, n=len(included))
+    missed = sum(outcome.missed for outcome in included)
+    if missed:
+        yield SENTENCES["missed_canaries"].format(missed=missed, n=len(included))
 
 
 @dataclass(frozen=True)
@@ -337,7 +341,8 @@ def measure_privacy(
         delta: at which the bound holds.
     """
     coins = np.array([canary.included for canary in canaries])
-    scores, n = scores_of(outcomes), len(canaries)
+    scores = scores_of(outcomes)
+    n = len(canaries)
     if scores is None:
         return Privacy(Unresolved(EPSILON, NOT_RANKED, n))
     if not perhaps_fair(int(coins.sum()), n):
@@ -349,7 +354,8 @@ def measure_privacy(
         )
     copies = "one record" if drawn.repeat == 1 else f"{drawn.repeat} copies"
     method = SENTENCES["epsilon_method"].format(bound=bound, copies=copies)
-    low, high = bound.low, max(bound.low, bound.cap)
+    low = bound.low
+    high = max(bound.low, bound.cap)
     names = ("epsilon: evaluated", "epsilon: guessed", "epsilon: right")
     guesses = dict(zip(names, (bound.n_evaluated, bound.n_guesses, bound.n_right), strict=True))
     return Privacy(
@@ -373,8 +379,8 @@ def scores_of(outcomes: Sequence[measures.Outcome]) -> Floats | None:
     One that could not be asked for stands in the middle: it looks like neither.
     """
     ranks = [
-        (one.ranked.n_references + 1, one.ranked.rank) if one.ranked else (math.nan, 1)
-        for one in outcomes
+        (outcome.ranked.n_references + 1, outcome.ranked.rank) if outcome.ranked else (math.nan, 1)
+        for outcome in outcomes
     ]
     scores = np.array([math.log2(n) - math.log2(rank) for n, rank in ranks], np.float64)
     known = np.isfinite(scores)
@@ -393,7 +399,8 @@ def checks_of(
         delta: at which the bound on epsilon holds.
     """
     estimates = {item.name: item for item in measured if isinstance(item, Estimate)}
-    epsilon, excess = estimates.get(EPSILON), estimates.get("excess_exposure")
+    epsilon = estimates.get(EPSILON)
+    excess = estimates.get("excess_exposure")
     found: list[Check] = []
     if epsilon is not None and epsilon_p is not None:
         unit = "one record" if repeat == 1 else f"the {repeat} copies of a canary together"

@@ -241,7 +241,8 @@ def excess_top3_of(included: CanaryTable, control: CanaryTable, rng: Generator) 
     Whoever has three tries need not hit at once: a model that holds every secret second gives all
     of them away, and `excess_of` is 0.
     """
-    ranked, other = included.ranked, control.ranked
+    ranked = included.ranked
+    other = control.ranked
     missing = _lacking("excess_top3", ranked, other, _unranked(included, control))
     return missing or _excess_rate("excess_top3", ranked.early, other.early, rng)
 
@@ -251,7 +252,8 @@ def excess_exposure_of(included: CanaryTable, control: CanaryTable, rng: Generat
 
     Null: no difference.
     """
-    ranked, other = included.ranked, control.ranked
+    ranked = included.ranked
+    other = control.ranked
     if (
         missing := _lacking("excess_exposure", ranked, other, _unranked(included, control))
     ) is not None:
@@ -328,7 +330,8 @@ def _excess_rate(name: str, hits: Bools, control_hits: Bools, rng: Generator) ->
 
 def _clip_to_unit(interval: Interval) -> Interval:
     """Cut an interval made for differences of differences, which reach further, to [-1, 1]."""
-    low, high = max(interval.low, -1.0), min(interval.high, 1.0)
+    low = max(interval.low, -1.0)
+    high = min(interval.high, 1.0)
     return replace(interval, lower=(low, *interval.lower[1:]), upper=(high, *interval.upper[1:]))
 
 
@@ -406,7 +409,8 @@ def paired_by_canary(
     if not asked:
         return {}
     table = table_of(canaries, outcomes)
-    names, ranked = np.array(asked, object), np.isfinite(table.bits)
+    names = np.array(asked, object)
+    ranked = np.isfinite(table.bits)
     columns = {"excess": (np.ones(len(asked), bool), table.hits.astype(float), 1.0)}
     if ranked.any():
         columns["excess_top3"] = ranked, table.early.astype(float), 1.0

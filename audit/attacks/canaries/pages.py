@@ -13,7 +13,7 @@ understanding models", equations 1 to 3, appendix B).
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -192,10 +192,8 @@ class _Adam:
         self._steps += 1
         self._mean = BETAS[0] * self._mean + (1 - BETAS[0]) * gradient
         self._square = BETAS[1] * self._square + (1 - BETAS[1]) * gradient**2
-        mean, square = (
-            self._mean / (1 - BETAS[0] ** self._steps),
-            self._square / (1 - BETAS[1] ** self._steps),
-        )
+        mean = self._mean / (1 - BETAS[0] ** self._steps)
+        square = self._square / (1 - BETAS[1] ** self._steps)
         return np.asarray(mean / (np.sqrt(square) + ADAM_EPSILON), np.float64)
 
 
@@ -278,7 +276,8 @@ def ask_page(
     if isinstance(found, str):
         return Outcome(found)
     secret = secret_of(canary.completion, [other.completion for other in others], found.words)
-    scorer, start = approach.scorer(target, found), partial(approach.start, target, found, rng)
+    scorer = approach.scorer(target, found)
+    start = partial(approach.start, target, found, rng)
     outcome = yield from search(scorer, start, secret, effort, rng)
     everything = PATTERNS[canary.pattern].candidates
     strongest = tuple(everything.index(found.words[number]) for number in outcome.strongest)
@@ -305,31 +304,53 @@ def read_page(target: TokenTarget, corpus: Corpus, canary: Canary) -> Readable |
     ("unknown"), or with which the model cannot read the page ("unread") is left out; two candidates
     with the same token are one.
     """
-    pages: dict[str, tuple[Encoding, tuple[int, ...]]] = {}
-    refused: dict[str, str] = {}
-    for word in PATTERNS[canary.pattern].candidates:
-        found = _candidate_page(target, corpus, canary, word)
-        if isinstance(found, str):
-            refused[word] = found
-        else:
-            pages[word] = found
+    pages, refused = _candidate_pages(target, corpus, canary)
+    for word in canary.completion:
+        if word in refused:
+            return refused[word]
     ids = {word: int(page.ids[positions[0]]) for word, (page, positions) in pages.items()}
-    own = set(canary.completion)
-    if own & refused.keys():
-        return next(refused[word] for word in canary.completion if word in refused)
     if len(set(ids.values())) < 2:
         return "single"
-    if len({ids[word] for word in own}) < len(own):
+    completion = set(canary.completion)
+    if len({ids[word] for word in completion}) < len(completion):
         return "alike"
-    # One word for each token, in the pattern's order; that of the completion where several have the
-    # same.
-    chosen = {token: word for word, token in reversed(ids.items())}
-    chosen |= {ids[word]: word for word in canary.completion}
-    words = tuple(word for word, token in ids.items() if chosen[token] == word)
+    words = _distinct_words(ids, canary.completion)
     page, positions = pages[words[0]]
     if page.page_image is not None:
         page = page.scrubbed(positions)
     return Readable(page, positions, words, np.array([ids[word] for word in words], np.int64))
+
+
+def _candidate_pages(
+    target: TokenTarget, corpus: Corpus, canary: Canary
+) -> tuple[dict[str, tuple[Encoding, tuple[int, ...]]], dict[str, str]]:
+    """Return by candidate its page with its tokens' positions, and why others cannot be asked for."""
+    pages: dict[str, tuple[Encoding, tuple[int, ...]]] = {}
+    refused: dict[str, str] = {}
+    for word in PATTERNS[canary.pattern].candidates:
+        candidate = _candidate_page(target, corpus, canary, word)
+        if isinstance(candidate, str):
+            refused[word] = candidate
+        else:
+            pages[word] = candidate
+    return pages, refused
+
+
+def _distinct_words(ids: Mapping[str, int], completion: Sequence[str]) -> tuple[str, ...]:
+    """Choose one word for each token, in the pattern's order.
+
+    Where several words have the same token, it is that of the completion, else the first.
+
+    Args:
+        ids: token of each word, in the pattern's order.
+        completion: words of the canary's completion.
+    """
+    chosen: dict[int, str] = {}
+    for word, token in ids.items():
+        chosen.setdefault(token, word)
+    for word in completion:
+        chosen[ids[word]] = word
+    return tuple(word for word, token in ids.items() if chosen[token] == word)
 
 
 def _candidate_page(

@@ -230,7 +230,8 @@ def descend_from(
     """
     best = start.copy()
     (lowest,) = yield from score_finite(scorer, best[None])
-    unchanged, place = 0, 0
+    unchanged = 0
+    place = 0
     # A loss may differ in its last bits between batches: no completion is ever taken up a second
     # time.
     seen = {tuple(best)}
@@ -240,7 +241,9 @@ def descend_from(
         losses = yield from score_finite(scorer, changes)
         choice = int(losses.argmin())
         if losses[choice] < losses[best[place]] and tuple(changes[choice]) not in seen:
-            best, lowest, unchanged = changes[choice], losses[choice], 0
+            best = changes[choice]
+            lowest = losses[choice]
+            unchanged = 0
             seen.add(tuple(best))
         else:
             unchanged += 1
@@ -289,7 +292,8 @@ class Asked:
 
     def decode_guided(self, n_beams: int) -> Generator[Request, Any, tuple[Ints, Floats]]:
         """Decode over `words` alone, left to right, with the `n_beams` likeliest beginnings kept: a `Start`."""
-        words, beams = np.arange(len(self.words)), np.zeros((1, 0), np.int64)
+        words = np.arange(len(self.words))
+        beams = np.zeros((1, 0), np.int64)
         losses = np.zeros(1)
         for place in range(self.n_places):
             grown = [np.repeat(beams, len(words), axis=0), np.tile(words, len(beams))[:, None]]
@@ -297,7 +301,8 @@ class Asked:
             found = yield from self.losses(beams, whole=place == self.n_places - 1)
             losses = np.where(np.isfinite(found), found, np.inf)
             kept = np.argsort(losses, kind="stable")[:n_beams]
-            beams, losses = beams[kept], losses[kept]
+            beams = beams[kept]
+            losses = losses[kept]
         return beams, losses
 
 

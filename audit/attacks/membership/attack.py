@@ -71,16 +71,8 @@ class MembershipInference(Attack):
             return [Reason("model", "the model gives no loss of a document")]
         reasons = []
         for split in AUDITED:
-            kept = case.corpus.of(split)
-            asked = not case.corpus.manifest.task.asks or any(
-                document.questions for document in kept
-            )
-            if not kept or not asked:
-                lacks = (
-                    f"no question in {WORDS[split]} documents"
-                    if kept
-                    else f"no {WORDS[split]} documents"
-                )
+            lacks = _lacking_documents(case.corpus, split)
+            if lacks is not None:
                 reasons.append(Reason("data", lacks, text_of(self.name).add))
         if not any(map(given(case).get, documents.CALIBRATING)):
             reasons.append(
@@ -89,7 +81,10 @@ class MembershipInference(Attack):
         return reasons
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
-        """See `Attack.units`: documents that are compared, for models that answer those with a question."""
+        """See `Attack.units`.
+
+        These are documents that are compared, for models that answer those with a question.
+        """
         splits = [document.split for document in _perhaps_scored(corpus)]
         sides = [splits.count(split) for split in AUDITED]
         # Loss and calibrated loss, see `scores.gated_scores`, and what joins them; split models and
@@ -105,19 +100,18 @@ class MembershipInference(Attack):
     def trials(self, case: Case) -> list[Trial]:
         """Make one for each member and held-out document that can be scored."""
         if case.target.card.is_model:
-            kept = [
-                one
-                for one in documents.select_compared(case.corpus)
-                if documents.left_out(case, one) is None
+            compared = documents.select_compared(case.corpus)
+            scorable = [
+                document for document in compared if documents.left_out(case, document) is None
             ]
         else:
-            kept = _perhaps_scored(case.corpus)
-        return [Trial(document.id, document.id, document.split) for document in kept]
+            scorable = _perhaps_scored(case.corpus)
+        return [Trial(document.id, document.id, document.split) for document in scorable]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """Ask each model for its loss of the document."""
         document = case.corpus.document(trial.unit)
-        own = yield from documents.query_document(
+        target = yield from documents.query_document(
             case, case.target, document, self.n_masks, whole=True
         )
         splits = yield from self._ask_losses(
@@ -126,7 +120,7 @@ class MembershipInference(Attack):
         reference = yield from self._ask_losses(
             case, documents.reference_of(case)[1], document, whole=True
         )
-        return {"target": own, "splits": splits, "reference": reference}
+        return {"target": target, "splits": splits, "reference": reference}
 
     def _ask_losses(
         self, case: Case, models: Sequence[Target], document: Document, *, whole: bool = False
@@ -135,17 +129,14 @@ class MembershipInference(Attack):
 
         Leave out models with another kind of loss.
         """
-        found = []
+        losses = []
         for model in models:
             if loss_kind(model) == loss_kind(case.target):
-                found += [
-                    (
-                        yield from documents.query_document(
-                            case, model, document, self.n_masks, whole=whole
-                        )
-                    )
-                ]
-        return found
+                loss = yield from documents.query_document(
+                    case, model, document, self.n_masks, whole=whole
+                )
+                losses.append(loss)
+        return losses
 
     def measure(
         self,
@@ -204,40 +195,65 @@ class MembershipInference(Attack):
     def evidence(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]
     ) -> Iterator[Evidence]:
-        """Yield every score of a member or held-out document, and its rank (1 = most like a member)."""
+        """Yield every score of a member or held-out document, and its rank.
+
+        Rank 1 is most like a member.
+        """
         scored = scores.score_documents(case, trials, outcomes)
         ranks = {name: rank_scores(column) for name, column in scored.columns.items()}
         for index, document in enumerate(scored.ids):
-            known = [name for name, column in scored.columns.items() if np.isfinite(column[index])]
+            document_scores = {}
+            document_ranks = {}
+            for name, column in scored.columns.items():
+                if np.isfinite(column[index]):
+                    document_scores[name] = float(column[index])
+                    document_ranks[name] = int(ranks[name][index])
             yield {
                 "attack": self.name,
                 "document": document,
                 "split": "member" if scored.member[index] else "heldout",
                 "primary": scores.PRIMARIES[scored.primary],
-                "scores": {name: float(scored.columns[name][index]) for name in known},
-                "ranks": {name: int(ranks[name][index]) for name in known},
+                "scores": document_scores,
+                "ranks": document_ranks,
             }
-        columns = {
-            f"auc.{score}": column
-            for score, column in scored.columns.items()
-            if score != scores.RATIO
-        }
-        if scored.primary in scored.columns:
-            columns["auc"] = scored.columns[scored.primary]
-        for name, column in columns.items():
+        for name, column in _areas(scored).items():
             yield name, UnitScores(scored.ids, scored.ids, scored.member, column, "auc")
 
 
+def _lacking_documents(corpus: Corpus, split: Split) -> str | None:
+    """Say that a split has no documents that can be scored; None when it has."""
+    of_split = corpus.of(split)
+    if not of_split:
+        return f"no {WORDS[split]} documents"
+    if corpus.manifest.task.asks and not any(document.questions for document in of_split):
+        return f"no question in {WORDS[split]} documents"
+    return None
+
+
+def _areas(scored: scores.ScoredDocuments) -> dict[str, Floats]:
+    """Return the scores by the name of the area that each has, the primary one as "auc" too."""
+    columns = {
+        f"auc.{score}": column for score, column in scored.columns.items() if score != scores.RATIO
+    }
+    if scored.primary in scored.columns:
+        columns["auc"] = scored.columns[scored.primary]
+    return columns
+
+
 def _perhaps_scored(corpus: Corpus) -> list[Document]:
-    """List the compared documents that a model may be able to score: where questions are asked, one needs an answer."""
+    """List the compared documents that a model may be able to score.
+
+    Where questions are asked, one needs an answer.
+    """
     compared = documents.select_compared(corpus)
     if not corpus.manifest.task.asks:
         return [*compared]
-    return [
-        document
-        for document in compared
-        if any(question.answers for question in document.questions)
-    ]
+    return [document for document in compared if _has_answer(document)]
+
+
+def _has_answer(document: Document) -> bool:
+    """Test whether any question of a document has an answer."""
+    return any(question.answers for question in document.questions)
 
 
 def with_joined(measured: Result, scored: scores.ScoredDocuments, gated: Sequence[str]) -> Result:
@@ -278,35 +294,35 @@ def check_scores(
 
 
 def _check_repeated(scored: scores.ScoredDocuments) -> tuple[Check, ...]:
-    """Test whether members with copies among the members score higher than held-out documents, beside a reference.
+    """Test whether members with copies among the members score higher than held-out documents.
 
-    Documents that occur several times are common, and easy for any model: their plain loss proves
-    nothing, and an area of up to `REPEATED_AUC` is no finding. Of fewer than `FEW` the test is Mann
-    and Whitney's.
+    They are compared beside a reference. Documents that occur several times are common, and easy
+    for any model: their plain loss proves nothing, and an area of up to `REPEATED_AUC` is no
+    finding. Of fewer than `FEW` the test is Mann and Whitney's.
     """
-    found: list[tuple[float, float, int]] = []
+    tests: list[tuple[float, float, int]] = []
     for score in ("calibrated", scores.RATIO):
-        members, heldout = (
-            scored.repeated(score) if score in scored.columns else (np.empty(0), np.empty(0))
-        )
+        if score not in scored.columns:
+            continue
+        members, heldout = scored.repeated(score)
         if min(len(members), len(heldout)) > 1:
-            area = auc_interval(members, heldout)
-            exact = outranks(members, heldout) if area.value > REPEATED_AUC else 1.0
-            p_value = exact if len(members) < FEW else area.p_above(REPEATED_AUC)
-            found.append((p_value, area.value, len(members)))
-    if not found:
+            tests.append(_test_repeated(members, heldout))
+    if not tests:
         return ()
-    p_value, area_value, n = min(found)
+    p_value, area_value, n = min(tests)
     reason = SENTENCES["repeated_documents"].format(n=n, area=area_value)
-    return (
-        Check(
-            "repeated documents",
-            min(1.0, len(found) * p_value),
-            "alarm",
-            reason,
-            SENTENCES["deduplicate"],
-        ),
-    )
+    corrected = min(1.0, len(tests) * p_value)
+    return (Check("repeated documents", corrected, "alarm", reason, SENTENCES["deduplicate"]),)
+
+
+def _test_repeated(members: Floats, heldout: Floats) -> tuple[float, float, int]:
+    """Return p-value and area of repeated members over held-out documents, and their number."""
+    area = auc_interval(members, heldout)
+    if len(members) >= FEW:
+        p_value = area.p_above(REPEATED_AUC)
+    else:
+        p_value = outranks(members, heldout) if area.value > REPEATED_AUC else 1.0
+    return p_value, area.value, len(members)
 
 
 def check_reference_membership(
@@ -363,10 +379,8 @@ def reference_controls(
     sides = _reference_scores(scored)
     if not blind.in_doubt or min(map(len, sides)) < MIN_UNITS:
         return ()
-    area, (advantage, _) = (
-        scores.COMPARISON.measure_auc("auc", sides),
-        scores.COMPARISON.measure_advantage(LOW, sides),
-    )
+    area = scores.COMPARISON.measure_auc("auc", sides)
+    advantage, _ = scores.COMPARISON.measure_advantage(LOW, sides)
     of_areas = reference_control(methods["auc"], area, READS_CLOSE)
     return of_areas + reference_control(methods[LOW], advantage, READS_CLOSE)
 
@@ -379,5 +393,5 @@ def _reference_scores(scored: scores.ScoredDocuments) -> TwoSides:
     if not {"loss", "calibrated"} <= scored.columns.keys():
         return np.empty(0), np.empty(0)
     values: Floats = scored.columns["loss"] - scored.columns["calibrated"]
-    known = np.isfinite(values)
-    return values[known & scored.member], values[known & ~scored.member]
+    is_finite = np.isfinite(values)
+    return values[is_finite & scored.member], values[is_finite & ~scored.member]

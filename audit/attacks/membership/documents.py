@@ -22,7 +22,7 @@ from audit.case import Case
 from audit.corpus.canaries.schema import carrier_ids, planted_ids
 from audit.corpus.documents import Corpus, Document, Membership, Question, Split
 from audit.corpus.folding import fold
-from audit.corpus.images import page_view
+from audit.corpus.images import PageView, page_view
 from audit.corpus.near_copies import copies_among
 from audit.engine.interface import Json, Request
 from audit.errors import UsageError, listed, printable
@@ -40,9 +40,10 @@ from audit.targets.interface import (
 )
 
 CALIBRATING = ("baselines", "pretrained", "auxiliary")
-"""References, best first: baselines know what the target's recipe makes of documents like these, the pretrained
-model what it began as; the public model serves a masked language model for which neither was
-given."""
+"""References, best first.
+
+Baselines know what the target's recipe makes of documents like these, the pretrained model what it
+began as; the public model serves a masked language model for which neither was given."""
 NO_REFERENCE = (
     "no model to compare with that never saw the documents (baselines, or the pretrained model)"
 )
@@ -55,10 +56,10 @@ MOST_NAMED = 8
 
 
 def reference_of(case: Case) -> tuple[str, tuple[Target, ...]]:
-    """Return the models that the target's loss is compared with, and their name: the first of `CALIBRATING`.
+    """Return the models that the target's loss is compared with, and their name.
 
-    Only models that can be asked what the target is asked: a checkpoint without the head gives no
-    such loss. "" and none where there is none.
+    They are the first of `CALIBRATING`. Only models that can be asked what the target is asked: a
+    checkpoint without the head gives no such loss. "" and none where there is none.
     """
     target_kind = loss_kind(case.target)
     for role, candidates in references_by_role(case).items():
@@ -79,10 +80,10 @@ def references_by_role(case: Case) -> dict[str, tuple[Target, ...]]:
         "pretrained": [references.pretrained],
         "auxiliary": [references.auxiliary],
     }
-    return {
-        role: tuple(model for model in candidates[role] if model is not None)
-        for role in CALIBRATING
-    }
+    models = {}
+    for role in CALIBRATING:
+        models[role] = tuple(model for model in candidates[role] if model is not None)
+    return models
 
 
 def name_unusable_references(case: Case, reason: str) -> str:
@@ -91,13 +92,13 @@ def name_unusable_references(case: Case, reason: str) -> str:
 
 
 def select_compared(corpus: Corpus) -> tuple[Document, ...]:
-    """Select the member and held-out documents that are compared, in file order, whether or not a model reads them.
+    """Select the member and held-out documents that are compared, in file order.
 
-    All of them; but where the data set was assigned by provider, of every provider (names folded)
-    as many members as held-out documents, the others left out. Which documents of a provider
-    trained on were kept aside was drawn; which provider has many was not, and a provider with more
-    members than held-out documents would make its looks and its low loss a sign of membership.
-    Documents that hold a canary are left out, and those whose pages these are.
+    A model may read them or not. All of them; but where the data set was assigned by provider, of
+    every provider (names folded) as many members as held-out documents, the others left out. Which
+    documents of a provider trained on were kept aside was drawn; which provider has many was not,
+    and a provider with more members than held-out documents would make its looks and its low loss a
+    sign of membership. Documents that hold a canary are left out, and those whose pages these are.
     """
     documents = without_canaries(corpus, corpus.of(*AUDITED))
     if corpus.manifest.membership.assigned != "by-provider":
@@ -120,10 +121,10 @@ def without_canaries(corpus: Corpus, documents: Sequence[Document]) -> tuple[Doc
 
 
 def select_forgotten(whole: Corpus, path: Path) -> tuple[Corpus, frozenset[str], tuple[str, ...]]:
-    """Leave out the members that the model may know, and what it may know from them: their copies, and canaries.
+    """Leave out the members that the model may know, and what it may know from them.
 
-    No lot chose the listed documents, whatever chose the members; a split by provider compares
-    within providers.
+    That is their copies, and canaries. No lot chose the listed documents, whatever chose the
+    members; a split by provider compares within providers.
 
     Args:
         whole: the data set.
@@ -135,28 +136,52 @@ def select_forgotten(whole: Corpus, path: Path) -> tuple[Corpus, frozenset[str],
     Raises:
         UsageError: the file names no document, one that is no member, or none that can be tested.
     """
-    names, split_of = read_names(path, "--ids"), {one.id: one.split for one in whole.documents}
+    listed_ids = _read_members(whole, path)
+    gone = _perhaps_known(whole, listed_ids)
+    lost = sorted(listed_ids & gone)
+    names = f"{listed(lost[:MOST_NAMED], 'and')}{', ...' * (len(lost) > MOST_NAMED)}"
+    warning = SENTENCES["may_know"].format(n=len(lost), all=len(listed_ids), named=names)
+    if len(lost) == len(listed_ids):
+        raise UsageError(f"--ids {path}: {warning}", SENTENCES["name_members"])
+    documents = tuple(document for document in whole.documents if document.id not in gone)
+    corpus = replace(without_lot(whole), documents=documents)
+    return corpus, listed_ids, (warning,) if lost else ()
+
+
+def _read_members(corpus: Corpus, path: Path) -> frozenset[str]:
+    """Read a file that names members of a data set.
+
+    Raises:
+        UsageError: the file names no document, or one that is no member.
+    """
+    names = read_names(path, "--ids")
+    split_of = {document.id: document.split for document in corpus.documents}
     wrong = {place: name for place, name in enumerate(names, 1) if split_of.get(name) != "member"}
     if wrong:
         place, first = next(iter(wrong.items()))
-        found = {"n": len(wrong), "all": len(names), "place": place, "first": printable(first)}
         problem = SENTENCES["not_members"].format(
-            path=path, split=split_of.get(first, "in no split"), **found
+            path=path,
+            split=split_of.get(first, "in no split"),
+            n=len(wrong),
+            all=len(names),
+            place=place,
+            first=printable(first),
         )
         raise UsageError(problem, SENTENCES["name_members"])
-    listed_ids = frozenset(names)
-    kept = {one.id for one in whole.of("member")} - listed_ids
-    pairs = [{*pair} for pair in copies_among(whole, whole.of(*AUDITED))]
-    gone = kept.union(
-        *(pair for pair in pairs if pair & kept), planted_ids(whole), carrier_ids(whole)
-    )
-    lost = sorted(listed_ids & gone)
-    shown = f"{listed(lost[:MOST_NAMED], 'and')}{', ...' * (len(lost) > MOST_NAMED)}"
-    warning = SENTENCES["may_know"].format(n=len(lost), all=len(listed_ids), named=shown)
-    if len(lost) == len(listed_ids):
-        raise UsageError(f"--ids {path}: {warning}", SENTENCES["name_members"])
-    documents = tuple(one for one in whole.documents if one.id not in gone)
-    return replace(without_lot(whole), documents=documents), listed_ids, (warning,) if lost else ()
+    return frozenset(names)
+
+
+def _perhaps_known(corpus: Corpus, listed_ids: frozenset[str]) -> set[str]:
+    """Return the ids of the documents that the model may know although it forgot the listed ones.
+
+    These are the other members, the documents whose copies are among these, and canaries.
+    """
+    remaining = {document.id for document in corpus.of("member")} - listed_ids
+    ids = remaining | planted_ids(corpus) | carrier_ids(corpus)
+    for pair in copies_among(corpus, corpus.of(*AUDITED)):
+        if not remaining.isdisjoint(pair):
+            ids.update(pair)
+    return ids
 
 
 def without_lot(corpus: Corpus) -> Corpus:
@@ -164,23 +189,25 @@ def without_lot(corpus: Corpus) -> Corpus:
 
     A split by provider stays one, as it compares within providers.
     """
-    own = corpus.manifest.membership
-    stated = own if own.assigned == "by-provider" else Membership("official")
-    return replace(corpus, manifest=replace(corpus.manifest, membership=stated))
+    membership = corpus.manifest.membership
+    if membership.assigned != "by-provider":
+        membership = Membership("official")
+    return replace(corpus, manifest=replace(corpus.manifest, membership=membership))
 
 
 def describe_forgotten(ids: frozenset[str], attacks: Sequence[Attack], corpus: Corpus) -> Forgotten:
-    """Describe a list of documents, with the smallest limits that they can show, as `docaudit plan` computes these."""
+    """Describe a list of documents, with the smallest limits that they can show.
+
+    These are computed as `docaudit plan` computes them.
+    """
     digest = hashlib.sha256("".join(f"{name}\n" for name in sorted(ids)).encode()).hexdigest()
-    units = [
-        one for attack in attacks for one in attack.units(corpus) if min(one.members, one.others)
-    ]
-    shown = {
-        one.metric: certified(one.kind, one.members, one.others)
-        for one in units
-        if "." not in one.metric
-    }
-    return Forgotten(len(ids), digest, shown)
+    smallest = {}
+    for attack in attacks:
+        for units in attack.units(corpus):
+            if min(units.members, units.others) and "." not in units.metric:
+                limit = certified(units.kind, units.members, units.others)
+                smallest[units.metric] = limit
+    return Forgotten(len(ids), digest, smallest)
 
 
 def count_left_out(case: Case) -> Counter[str | None]:
@@ -189,11 +216,12 @@ def count_left_out(case: Case) -> Counter[str | None]:
     Under None those tried.
     """
     together = select_compared(case.corpus)
-    found = Counter(left_out(case, document) for document in together)
+    numbers = Counter(left_out(case, document) for document in together)
     audited = case.corpus.of(*AUDITED)
     ordinary = len(without_canaries(case.corpus, audited))
-    found[NOT_COMPARED], found[PLANTED] = ordinary - len(together), len(audited) - ordinary
-    return +found
+    numbers[NOT_COMPARED] = ordinary - len(together)
+    numbers[PLANTED] = len(audited) - ordinary
+    return +numbers
 
 
 def left_out(case: Case, document: Document) -> str | None:
@@ -214,7 +242,10 @@ def first_by_name(documents: Sequence[Document], count: int) -> frozenset[str]:
 
 
 def choose_readable(case: Case, documents: Sequence[Document], count: int) -> list[Document]:
-    """Choose at most `count` documents by their ids alone, without canaries and those that give no loss."""
+    """Choose at most `count` documents by their ids alone.
+
+    Canaries, and documents that give no loss, are left out.
+    """
     ordinary = without_canaries(case.corpus, documents)
     chosen = first_by_name(ordinary, count)
     return [
@@ -245,12 +276,10 @@ def query_document(
     row = None
     if loss_kind(model) == "answers":
         view = page_view(case.corpus, document)
-        asked = [(view, one.question, one.answers[0]) for one in _answered_questions(document)]
-        found: list[Floats] = yield from ask_all(model, [AnswerLoss(*one) for one in asked])
-        losses = np.array([-tokens.mean() for tokens in found])
+        losses = yield from _query_answers(model, view, document, AnswerLoss)
         if whole and RowLoss in model.answers:
-            rows: list[Floats] = yield from ask_all(model, [RowLoss(*one) for one in asked])
-            row = float(np.mean([-tokens.mean() for tokens in rows]))
+            rows = yield from _query_answers(model, view, document, RowLoss)
+            row = float(np.mean(rows))
     else:
         loss = yield from query_page(case, model, document, n_masks)
         losses = np.array([np.nan if loss is None else loss])
@@ -263,18 +292,31 @@ def query_document(
     }
 
 
+def _query_answers(
+    model: Target, view: PageView, document: Document, query: type[AnswerLoss] | type[RowLoss]
+) -> Generator[Request, Any, Floats]:
+    """Ask for the loss of each answered question of a document: (n_questions,), nats a token."""
+    queries = [
+        query(view, question.question, question.answers[0])
+        for question in _answered_questions(document)
+    ]
+    answers: list[Floats] = yield from ask_all(model, queries)
+    return np.array([-tokens.mean() for tokens in answers])
+
+
 def query_page(
     case: Case, model: Target, document: Document, n_masks: int
 ) -> Generator[Request, Any, float | None]:
-    """Ask a model that reads pages for its training loss of one, nats: the mean over the hidden tokens of all masks.
+    """Ask a model that reads pages for its training loss of one, nats.
 
-    None when it cannot read the page, or reads other tokens than the target masks.
+    With masks it is the mean over the hidden tokens of all masks. None when the model cannot read
+    the page, or reads other tokens than the target masks.
     """
     if loss_kind(model) == "masks":
         page = maskable(case.target, document)
-        hidden = (
-            None if page is None else (yield from masked_losses(model, document, page, n_masks))
-        )
+        if page is None:
+            return None
+        hidden = yield from masked_losses(model, document, page, n_masks)
         return None if hidden is None else float(hidden.mean())
     page = cast("TokenTarget", model).encode(document)
     if page is None or not page.has_loss:
@@ -312,14 +354,15 @@ def masks_of(document: str, page: Encoding, n_masks: int) -> list[tuple[int, ...
     every mask anew). The order follows from the document's id and the number of tokens alone, so
     that every model with one vocabulary sees the same masks.
     """
-    own = np.flatnonzero(page.words >= 0)
-    width = max(1, round(MASKED_SHARE * len(own)))
-    order = np.random.default_rng([*hashlib.sha256(document.encode()).digest()]).permutation(own)
-    starts = range(0, n_masks * width, width)
-    return [
-        tuple(sorted(int(order[at % len(own)]) for at in range(start, start + width)))
-        for start in starts
-    ]
+    word_tokens = np.flatnonzero(page.words >= 0)
+    width = max(1, round(MASKED_SHARE * len(word_tokens)))
+    digest = hashlib.sha256(document.encode()).digest()
+    order = np.random.default_rng([*digest]).permutation(word_tokens)
+    masks = []
+    for start in range(0, n_masks * width, width):
+        places = np.arange(start, start + width) % len(order)
+        masks.append(tuple(sorted(order[places].tolist())))
+    return masks
 
 
 def masked_losses(
@@ -339,9 +382,10 @@ def masked_losses(
         None where the model reads other tokens than stand on `page`: their losses would not
         compare.
     """
-    own = maskable(model, document)
-    if own is None or not np.array_equal(own.ids, page.ids):
+    reread = maskable(model, document)
+    if reread is None or not np.array_equal(reread.ids, page.ids):
         return None
-    queries = [MaskedLoss(own, positions) for positions in masks_of(document.id, own, n_masks)]
-    found: list[Floats] = yield from ask_all(model, queries)
-    return np.concatenate(found)
+    masks = masks_of(document.id, reread, n_masks)
+    queries = [MaskedLoss(reread, positions) for positions in masks]
+    answers: list[Floats] = yield from ask_all(model, queries)
+    return np.concatenate(answers)

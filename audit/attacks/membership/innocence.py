@@ -152,7 +152,7 @@ def pick_unaware(case: Case, document: Document) -> Target | None:
     Every split model knows half of the members, and none of the other documents. So each document
     is asked of a model that does not know it, as if chosen by lot.
     """
-    models = [one.target for one in case.references.splits if document.id not in one.members]
+    models = [split.target for split in case.references.splits if document.id not in split.members]
     models = [model for model in models if loss_kind(model) is not None]
     if not models:
         return None
@@ -230,7 +230,11 @@ def read_signs(compared: ComparedDocuments, losses: RoleLosses) -> Iterator[Sign
         scores: dict[Split, Floats] = {}
         for split in ("member", "heldout", "public"):
             column = np.array(
-                [-losses[one.id][place] for one in compared.of(split) if one.id in losses],
+                [
+                    -losses[document.id][place]
+                    for document in compared.of(split)
+                    if document.id in losses
+                ],
                 np.float64,
             )
             scores[split] = column[np.isfinite(column)]

@@ -68,7 +68,8 @@ def _magnify(picture: Image.Image, margin: float) -> Image.Image:
     A negative one adds white.
     """
     width, height = picture.size
-    left, upper = round(margin * width), round(margin * height)
+    left = round(margin * width)
+    upper = round(margin * height)
     if margin > 0:
         return picture.crop((left, upper, width - left, height - upper)).resize(picture.size)
     larger = Image.new("RGB", (width - 2 * left, height - 2 * upper), "white")

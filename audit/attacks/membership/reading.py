@@ -11,6 +11,7 @@ import numpy as np
 from audit.attacks.membership.documents import first_by_name, reference_of
 from audit.attacks.text import SENTENCES
 from audit.case import Case
+from audit.corpus.documents import Corpus
 from audit.measurements import Check, Condition, Estimate
 from audit.stats.intervals import Interval
 from audit.stats.paired import ratio_difference
@@ -161,13 +162,7 @@ def compare_readings(case: Case, references: Sequence[Target]) -> list[ReadingGa
     """
     if not all(_READING & reference.answers for reference in references):
         return []
-    chosen = first_by_name(case.corpus.of("heldout"), MOST_READ)
-    documents = tuple(
-        document
-        for document in case.corpus.documents
-        if document.split != "heldout" or document.id in chosen
-    )
-    corpus = replace(case.corpus, documents=documents)
+    corpus = _with_fewer_heldout(case.corpus)
     target, *beside = (
         usefulness_with_sums(model, corpus, _READING_SEED) for model in (case.target, *references)
     )
@@ -179,6 +174,17 @@ def compare_readings(case: Case, references: Sequence[Target]) -> list[ReadingGa
                 return []
             gaps.append(ReadingGap(name.replace("_", " "), gap, place == 0))
     return gaps
+
+
+def _with_fewer_heldout(corpus: Corpus) -> Corpus:
+    """Return the data set with `MOST_READ` of its held-out documents, at most."""
+    chosen = first_by_name(corpus.of("heldout"), MOST_READ)
+    documents = tuple(
+        document
+        for document in corpus.documents
+        if document.split != "heldout" or document.id in chosen
+    )
+    return replace(corpus, documents=documents)
 
 
 def _gap(target: Measured, reference: Measured) -> Interval | None:

@@ -76,7 +76,9 @@ def select_comparable(corpus: Corpus) -> tuple[list[Document], list[Document]]:
 
 def _companies(corpus: Corpus) -> frozenset[str]:
     """Return the companies that members name, folded."""
-    return frozenset(fold(one.provider) for one in corpus.of("member") if one.provider is not None)
+    return frozenset(
+        fold(document.provider) for document in corpus.of("member") if document.provider is not None
+    )
 
 
 def _named(document: Document, companies: frozenset[str]) -> bool:

@@ -177,8 +177,8 @@ def compare(documents: Sequence[Document], searched: Sequence[Document]) -> Like
         How each document resembles them.
     """
     traits = [read_traits(document) for document in documents]
-    grams = _Vocabulary([one.grams for one in traits])
-    words = _Vocabulary([one.words for one in traits])
+    grams = _Vocabulary([trait.grams for trait in traits])
+    words = _Vocabulary([trait.words for trait in traits])
     overlaps = np.zeros(len(documents))
     occurrences = np.zeros(words.size, np.int64)
     for start in range(0, len(searched), _ROWS):

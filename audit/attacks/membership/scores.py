@@ -39,7 +39,10 @@ JOINED = f"{LOW}.joined"
 """The advantage of the joined score, see `join_scores`."""
 FLOOR = 1e-7
 """Nats: smaller losses are rounding errors of single precision."""
-_UNCALIBRATED = "needs a baseline (docaudit references --train), or the pretrained model with a head for the task"
+_UNCALIBRATED = (
+    "needs a baseline (docaudit references --train),"
+    " or the pretrained model with a head for the task"
+)
 Score = Floats | str
 """Shape (n_documents,), NaN where a document has none; or why no document has it."""
 NEEDED_DOCUMENTS = 20
@@ -50,7 +53,10 @@ QUANTITIES = {
 }
 """The primary score in words, as an axis has it."""
 COMPARISON = ScoreComparison("document", "unseen documents", ("member", "held-out"))
-_SPLITS = "needs split models (K of them, each trained on half of the documents: docaudit references --train splits)"
+_SPLITS = (
+    "needs split models (K of them, each trained on half of the documents:"
+    " docaudit references --train splits)"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +105,12 @@ class ScoredDocuments:
         return self._sides(name, ~self._copied)
 
     def repeated(self, name: str) -> tuple[Floats, Floats]:
-        """Keep one member of each group of copies among the members, and held-out documents without a copy."""
-        _, first = np.unique([self.first_copy.get(one, one) for one in self.ids], return_index=True)
+        """Keep one member of each group of copies among the members.
+
+        With them, keep the held-out documents without a copy.
+        """
+        originals = [self.first_copy.get(name, name) for name in self.ids]
+        _, first = np.unique(originals, return_index=True)
         firsts = np.isin(np.arange(len(self.ids)), first)
         return self._sides(name, np.where(self.member, self._copied & firsts, ~self._copied))
 
@@ -130,8 +140,8 @@ class ScoredDocuments:
 
     def _sides(self, name: str, taken: Bools) -> tuple[Floats, Floats]:
         column = self.columns[name]
-        known = np.isfinite(column) & taken
-        return column[known & self.member], column[known & ~self.member]
+        is_scored = np.isfinite(column) & taken
+        return column[is_scored & self.member], column[is_scored & ~self.member]
 
 
 def gated_scores(case: Case) -> tuple[str, ...]:
@@ -150,20 +160,21 @@ def gated_scores(case: Case) -> tuple[str, ...]:
 
 
 def counted_scores(gated: Sequence[str]) -> tuple[str, ...]:
-    """Return the scores that certain documents are counted by: those of `gated_scores`, and the ratio of losses.
+    """Return the scores that certain documents are counted by.
 
-    The ratio recognises few documents for certain and orders the others poorly, so that no area is
-    held against it.
+    These are those of `gated_scores`, and the ratio of losses. The ratio recognises few documents
+    for certain and orders the others poorly, so that no area is held against it.
     """
     return (*gated, RATIO) if "calibrated" in gated else tuple(gated)
 
 
 def join_scores(columns: Mapping[str, Floats], gated: Sequence[str]) -> Floats | None:
-    """Rank the documents by each score, and give each document its best rank: shape (n_documents,), in (0, 1].
+    """Rank the documents by each score, and give each document its best rank.
 
-    One joined score costs clean models fewer passes than all scores together. The best rank keeps
-    what any single score is sure of; the mean of ranks hides it (`benchmarks/joined_score.md`).
-    Ranks are those among both sides together, so that luck alone separates sides that are alike.
+    The result has shape (n_documents,), in (0, 1]. One joined score costs clean models fewer passes
+    than all scores together. The best rank keeps what any single score is sure of; the mean of
+    ranks hides it (`benchmarks/joined_score.md`). Ranks are those among both sides together, so
+    that luck alone separates sides that are alike.
 
     Args:
         columns: by score, (n_documents,), larger = more like a member; NaN where a document has
@@ -200,25 +211,37 @@ def score_documents(
         if outcome["target"]
     ]
     member = np.array([trial.stratum == "member" for trial, _ in rows], bool)
-    found: dict[str, Score] = {}
-    if rows:
-        found = _score_by_losses(
-            [outcome for _, outcome in rows], name_unusable_references(case, _UNCALIBRATED)
-        )
-        found["lira"] = _likelihood_ratios(case, rows)
-    missing = {name: column for name, column in found.items() if isinstance(column, str)}
-    copies = [group_copies(case.corpus, case.corpus.of(split)) for split in AUDITED]
+    columns: dict[str, Floats] = {}
+    missing: dict[str, str] = {}
+    for name, score in _score_rows(case, rows).items():
+        if isinstance(score, str):
+            missing[name] = score
+        else:
+            columns[name] = score
+    first_copy: dict[str, str] = {}
+    for split in AUDITED:
+        first_copy |= group_copies(case.corpus, case.corpus.of(split))
     return ScoredDocuments(
-        tuple(trial.unit for trial, _ in rows),
-        member,
-        {name: column for name, column in found.items() if not isinstance(column, str)},
-        missing,
-        len(trials) - len(rows),
-        (("member", int(member.sum())), ("held-out", int((~member).sum()))),
-        {name: first for groups in copies for name, first in groups.items()},
-        lacking_references(case),
-        _members_of(offered),
+        ids=tuple(trial.unit for trial, _ in rows),
+        member=member,
+        columns=columns,
+        missing=missing,
+        unusable=len(trials) - len(rows),
+        documents=(("member", int(member.sum())), ("held-out", int((~member).sum()))),
+        first_copy=first_copy,
+        lacking=lacking_references(case),
+        offered=_members_of(offered),
     )
+
+
+def _score_rows(case: Case, rows: Sequence[tuple[Trial, Json]]) -> dict[str, Score]:
+    """Compute all scores of the documents that have a loss; empty without any."""
+    if not rows:
+        return {}
+    outcomes = [outcome for _, outcome in rows]
+    scores = _score_by_losses(outcomes, name_unusable_references(case, _UNCALIBRATED))
+    scores["lira"] = _likelihood_ratios(case, rows)
+    return scores
 
 
 def _members_of(trials: Sequence[Trial]) -> tuple[str, ...]:
@@ -236,35 +259,35 @@ def lacking_references(case: Case) -> dict[str, Role]:
 
 
 def _score_by_losses(outcomes: Sequence[Json], uncalibrated: str) -> dict[str, Score]:
-    """Score by the loss, by its difference from and its ratio to a reference's, and by that of whole rows.
+    """Score by the loss, by its difference from and its ratio to a reference's.
 
-    The ratio (Carlini et al. 2021, section 5.2) recognises a document that the model knows by
-    heart: its loss is near 0, however hard the reference finds it. The difference is largest where
-    both losses are.
+    With these, score by the loss of whole rows. The ratio (Carlini et al. 2021, section 5.2)
+    recognises a document that the model knows by heart: its loss is near 0, however hard the
+    reference finds it. The difference is largest where both losses are.
     """
-    losses, rows = (
-        _column_of([outcome["target"] for outcome in outcomes], key) for key in ("loss", "row")
-    )
-    reference, usual = (
-        np.array(
-            [
-                _column_of(own, key).mean() if (own := outcome["reference"]) else np.nan
-                for outcome in outcomes
-            ]
-        )
-        for key in ("loss", "row")
-    )
+    targets = [outcome["target"] for outcome in outcomes]
+    losses = _column_of(targets, "loss")
+    rows = _column_of(targets, "row")
+    reference = _mean_of_references(outcomes, "loss")
+    usual = _mean_of_references(outcomes, "row")
     shares = np.log(np.maximum(reference, FLOOR)) - np.log(np.maximum(losses, FLOOR))
+    # A reference without such losses has none of any document.
+    by_rows = usual - rows if np.isfinite(usual).any() else -rows
     return {
         "loss": _column_or_reason(-losses, "no finite loss"),
         "calibrated": _column_or_reason(reference - losses, uncalibrated),
         RATIO: _column_or_reason(shares, uncalibrated),
-        # A reference without such losses has none of any document.
-        "row": _column_or_reason(
-            usual - rows if np.isfinite(usual).any() else -rows,
-            "for decoders that read a page's words only",
-        ),
+        "row": _column_or_reason(by_rows, "for decoders that read a page's words only"),
     }
+
+
+def _mean_of_references(outcomes: Sequence[Json], key: str) -> Floats:
+    """Average a loss over the references, (n_documents,); NaN without references."""
+    means = []
+    for outcome in outcomes:
+        losses = outcome["reference"]
+        means.append(_column_of(losses, key).mean() if losses else np.nan)
+    return np.array(means)
 
 
 def _likelihood_ratios(case: Case, rows: Sequence[tuple[Trial, Json]]) -> Score:
@@ -278,34 +301,39 @@ def _likelihood_ratios(case: Case, rows: Sequence[tuple[Trial, Json]]) -> Score:
         return "a document is missing in all split models but one"
     observed = _column_of([outcome["target"] for _, outcome in rows], "logit")[usable]
     column = np.full(len(rows), np.nan)
-    column[usable] = (
-        lira_offline(observed, outside)
-        if inside is None
-        else lira_online(observed, inside, outside)
-    )
+    if inside is None:
+        column[usable] = lira_offline(observed, outside)
+    else:
+        column[usable] = lira_online(observed, inside, outside)
     return _column_or_reason(column, _SPLITS)
 
 
 def _by_split_models(case: Case, rows: Sequence[tuple[Trial, Json]]) -> tuple[Floats, Bools]:
-    """Return each split model's logit confidence, and whether it saw the document: (n_documents, n_models) each."""
+    """Return each split model's logit confidence, and whether it saw the document.
+
+    Both have shape (n_documents, n_models).
+    """
     models = [
         split
         for split in case.references.splits
         if loss_kind(split.target) == loss_kind(case.target)
     ]
     values = np.full((len(rows), max(1, len(models))), np.nan)
-    if models:
-        for index, (_, outcome) in enumerate(rows):
+    trained = np.empty((len(rows), len(models)), bool)
+    for index, (trial, outcome) in enumerate(rows):
+        if models:
             values[index] = _column_of(outcome["splits"], "logit")
-    return values, np.array(
-        [[trial.unit in split.members for split in models] for trial, _ in rows], bool
-    )
+        trained[index] = [trial.unit in split.members for split in models]
+    return values, trained
 
 
 def _column_of(measured: Sequence[Json], key: str) -> Floats:
-    return np.array(
-        [np.nan if one is None or one[key] is None else one[key] for one in measured], np.float64
-    )
+    """Return one number of each measured loss, NaN where there is none."""
+    values = []
+    for losses in measured:
+        value = None if losses is None else losses[key]
+        values.append(np.nan if value is None else value)
+    return np.array(values, np.float64)
 
 
 def _column_or_reason(column: Floats, reason: str) -> Score:
@@ -323,8 +351,8 @@ def measure_joined(scored: ScoredDocuments, gated: Sequence[str]) -> Measurement
     joined = join_scores(scored.columns, gated)
     if joined is None:
         return None
-    known = np.isfinite(joined)
-    sides = (joined[known & scored.member], joined[known & ~scored.member])
+    is_scored = np.isfinite(joined)
+    sides = (joined[is_scored & scored.member], joined[is_scored & ~scored.member])
     if min(map(len, sides)) < 2:
         return None
     return COMPARISON.measure_advantage(JOINED, sides)[0]
@@ -338,44 +366,72 @@ def measure_scores(
     Args:
         scored: the documents with their scores.
         rng: draws thresholds.
-        progress: of every score.
+        progress: advanced for every score.
         two_sided: whether to count the members that the primary score puts below the others as
             well.
     """
     progress.stage("membership: intervals", len(SCORES))
-    found: dict[str, Measurement] = {}
+    measured: dict[str, Measurement] = {}
     rates: dict[str, float | None] = {}
     for score in SCORES:
         area, low, certain = (f"{name}.{score}" for name in LIMITED)
-        found[certain] = _count_certain(certain, scored, score)
+        measured[certain] = _count_certain(certain, scored, score)
         if score != RATIO:
-            found[area] = _unresolved(area, scored, score) or COMPARISON.measure_auc(
-                area, scored.split(score)
-            )
-            lack = _unresolved(low, scored, score)
-            found[low], rates[score] = (
-                (lack, None) if lack else COMPARISON.measure_advantage(low, scored.split(score))
-            )
+            measured[area] = _measure_area(area, scored, score)
+            measured[low], rates[score] = _measure_advantage(low, scored, score)
         progress.advance()
-    primary = [replace(found[f"{name}.{scored.primary}"], name=name) for name in LIMITED]
+    primary = [replace(measured[f"{name}.{scored.primary}"], name=name) for name in LIMITED]
     if two_sided:
         primary.append(_count_certain(WORSE, scored, scored.primary, mirrored=True))
-    rate, lack = rates[scored.primary], _unresolved(TPR, scored, scored.primary)
-    sides = scored.split(scored.primary) if scored.primary in scored.columns else None
+    lack = _unresolved(TPR, scored, scored.primary)
     tpr = lack or COMPARISON.measure_tpr(
         scored.split(scored.primary), Streams(rng)[f"{TPR}.{scored.primary}"]
     )
-    meaning = f"the false-positive rate of {LOW}: the lowest of 10 %, 1 % and 0.1 % that the unseen documents allow"
-    axes = "share of unseen documents recognised", "share of training documents recognised"
-    return Result(
+    result = Result(
         "membership",
-        measurements=(*primary, tpr, reference_power(scored), *found.values()),
-        diagnostics=() if rate is None else (Diagnostic("low_fpr", rate, meaning),),
-        histograms=() if sides is None else COMPARISON.histogram(QUANTITIES[scored.primary], sides),
-        curves=()
-        if lack or sides is None
-        else (Curve("roc", *axes, {"members against held-out": draw_roc(sides)}),),
+        measurements=(*primary, tpr, reference_power(scored), *measured.values()),
+        diagnostics=_low_rate(rates[scored.primary]),
     )
+    if scored.primary not in scored.columns:
+        return result
+    sides = scored.split(scored.primary)
+    result = replace(result, histograms=COMPARISON.histogram(QUANTITIES[scored.primary], sides))
+    if lack is not None:
+        return result
+    x = "share of unseen documents recognised"
+    y = "share of training documents recognised"
+    curve = Curve("roc", x, y, {"members against held-out": draw_roc(sides)})
+    return replace(result, curves=(curve,))
+
+
+def _measure_area(name: str, scored: ScoredDocuments, score: str) -> Measurement:
+    """Measure the AUC of a score, or say why it cannot be measured."""
+    lack = _unresolved(name, scored, score)
+    return lack or COMPARISON.measure_auc(name, scored.split(score))
+
+
+def _measure_advantage(
+    name: str, scored: ScoredDocuments, score: str
+) -> tuple[Measurement, float | None]:
+    """Measure the advantage of a score at a low false-positive rate, with that rate.
+
+    None stands for the rate where it cannot be measured.
+    """
+    lack = _unresolved(name, scored, score)
+    if lack is not None:
+        return lack, None
+    return COMPARISON.measure_advantage(name, scored.split(score))
+
+
+def _low_rate(rate: float | None) -> tuple[Diagnostic, ...]:
+    """State the false-positive rate of `LOW`; nothing where there is none."""
+    if rate is None:
+        return ()
+    meaning = (
+        f"the false-positive rate of {LOW}: the lowest of 10 %, 1 % and 0.1 %"
+        " that the unseen documents allow"
+    )
+    return (Diagnostic("low_fpr", rate, meaning),)
 
 
 def _count_certain(
@@ -413,15 +469,14 @@ def reference_power(scored: ScoredDocuments) -> Measurement:
     """
     if "calibrated" not in scored.columns:
         return scored.without(POWER, "calibrated")
-    known = (
+    is_scored = (
         ~scored.member
         & np.isfinite(scored.columns["loss"])
         & np.isfinite(scored.columns["calibrated"])
     )
-    if known.sum() < FEWEST_PAIRS:
-        return Unresolved(
-            POWER, "too few unseen documents that both models read", int(known.sum()), FEWEST_PAIRS
-        )
-    own = -scored.columns["loss"][known]
-    found = rank_correlation(own, scored.columns["calibrated"][known] + own)
-    return estimate(POWER, found, "documents", 0.0, "chance")
+    n = int(is_scored.sum())
+    if n < FEWEST_PAIRS:
+        return Unresolved(POWER, "too few unseen documents that both models read", n, FEWEST_PAIRS)
+    losses = -scored.columns["loss"][is_scored]
+    interval = rank_correlation(losses, scored.columns["calibrated"][is_scored] + losses)
+    return estimate(POWER, interval, "documents", 0.0, "chance")

@@ -82,7 +82,10 @@ class Gain:
 
     @property
     def p_value(self) -> float:
-        """Compute the one-sided p-value that all excesses are positive (signed-rank tests, paired by document)."""
+        """Compute the one-sided p-value that all excesses are positive.
+
+        It is that of signed-rank tests, paired by document.
+        """
         from scipy.stats import wilcoxon
 
         p_values = []
@@ -103,7 +106,7 @@ class Asking(NamedTuple):
 
 
 def check_writing(asking: Asking, members: Sequence[Document]) -> Iterator[Check | str]:
-    """Test whether members fit the target clearly better in another way of writing than as they are.
+    """Test whether members fit the target clearly better in another way of writing.
 
     A few members choose the best way of each kind, and the others test it: the change of the loss
     is paired by member, with Bonferroni's rule over the kinds. Where words are changed, the change
@@ -125,12 +128,17 @@ def check_writing(asking: Asking, members: Sequence[Document]) -> Iterator[Check
     ways = ways_of_writing(asking.case.corpus)
     if loss_kind(asking.case.target) == "masks" and not _references_read(asking, searching[0]):
         yield "losses of changed tokens need a reference, and there is none"
-        ways = [way for way in ways if way.kind != "text"]
+        ways = _without_changed_words(ways)
     tried = search_ways(asking, ways, searching)
     if not tried:
         yield UNCHANGED
         return
     yield confirm_ways(asking, best_ways(tried), confirming)
+
+
+def _without_changed_words(ways: Sequence[Way]) -> list[Way]:
+    """Leave out the ways of writing that change words."""
+    return [way for way in ways if way.kind != "text"]
 
 
 def _references_read(asking: Asking, document: Document) -> bool:
@@ -149,10 +157,10 @@ def search_ways(asking: Asking, ways: Sequence[Way], documents: Sequence[Documen
     for kind in get_args(Kind):
         candidates = [way for way in ways if way.kind == kind]
         strong = [way for way in candidates if way.strong]
-        if strong and not any(
-            gain.decrease.any() for gain in ask_gains(asking, strong, documents[:2])
-        ):
-            continue
+        if strong:
+            first_gains = ask_gains(asking, strong, documents[:2])
+            if not any(gain.decrease.any() for gain in first_gains):
+                continue
         gains += ask_gains(asking, candidates, documents)
     return gains
 
@@ -266,7 +274,8 @@ def _reads_differently(case: Case, document: Document, other: Document) -> bool:
     if document == other or loss_kind(case.target) == "answers":
         return document != other
     target = cast("TokenTarget", case.target)
-    first, second = target.encode(document), target.encode(other)
+    first = target.encode(document)
+    second = target.encode(other)
     if first is None or second is None:
         return False
     return not (np.array_equal(first.ids, second.ids) and np.array_equal(first.boxes, second.boxes))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -291,22 +291,34 @@ def _replies(
 
     None where there is no probe.
     """
-    flat = [probe for probes in contexts for probe in probes]
+    queries = [Answer(probe.view, probe.question) for probe in chain.from_iterable(contexts)]
     rows: list[list[Json]] = [[] for _ in contexts]
     for model in models:
-        given = iter(
-            (yield from ask_all(model, [Answer(probe.view, probe.question) for probe in flat]))
-        )
+        replies = iter((yield from ask_all(model, queries)))
         for row, probes in zip(rows, contexts, strict=True):
-            texts = [reply.text for reply in islice(given, len(probes))]
-            decoys = [probe.decoy for probe in probes]
-            text = most_frequent(texts, decoys) if any(decoys) else "".join(texts)
-            right = {
-                "exact": fold(text) in asked.values,
-                "near": any(is_near(text, one) for one in asked.answers),
-            }
-            row.append({"text": text, **right, "anls": anls(text, asked.answers)})
+            texts = [reply.text for reply in islice(replies, len(probes))]
+            row.append(_judge_reply(texts, probes, asked))
     return [row if probes else None for row, probes in zip(rows, contexts, strict=True)]
+
+
+def _judge_reply(
+    texts: Sequence[str], probes: Sequence[ContextProbe], asked: questions.AskedQuestion
+) -> Json:
+    """Return what a model replied in one context, and whether it is the answer.
+
+    Args:
+        texts: replies to the probes.
+        probes: probes of the context; the most frequent reply to decoys counts.
+        asked: the question.
+    """
+    decoys = [probe.decoy for probe in probes]
+    text = most_frequent(texts, decoys) if any(decoys) else "".join(texts)
+    return {
+        "text": text,
+        "exact": fold(text) in asked.values,
+        "near": any(is_near(text, answer) for answer in asked.answers),
+        "anls": anls(text, asked.answers),
+    }
 
 
 def _probability(

@@ -138,7 +138,8 @@ class Scene:
 
         The answers to several are one vote (`most_frequent`).
         """
-        question, rng = self.asked.question.question, default_rng([self.seed, *context.encode()])
+        question = self.asked.question.question
+        rng = default_rng([self.seed, *context.encode()])
         match context:
             case "paraphrased":
                 words = self._paraphrase(rng)
@@ -167,7 +168,11 @@ class Scene:
         if self.corpus.manifest.task.kind == "parsing":
             return None
         question = self.asked.question
-        own = [other for other in question.paraphrases if fold(other) != fold(question.question)]
+        own = [
+            paraphrase
+            for paraphrase in question.paraphrases
+            if fold(paraphrase) != fold(question.question)
+        ]
         return (
             own[int(rng.integers(len(own)))]
             if own

@@ -116,7 +116,8 @@ def _unequal(found: Mapping[str, Measurement]) -> Check | None:
 
 
 def _readings(found: Mapping[str, Measurement], gap: Estimate) -> str:
-    target, stated = found.get("anls.heldout.target"), ""
+    target = found.get("anls.heldout.target")
+    stated = ""
     if isinstance(target, Estimate):
         stated = (
             f"ANLS on unseen documents {target.value - gap.value:.3f} against {target.value:.3f}, "

@@ -1,4 +1,7 @@
-"""Outcomes of the memorisation attack as columns, and its measurements (Pinto et al. 2024; methods.md#memorisation)."""
+"""Outcomes of the memorisation attack as columns, and its measurements.
+
+See Pinto et al. 2024; methods.md#memorisation.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from audit.attacks.memorisation.contexts import METHODS, UNASKED, WHOLE, net_of
 from audit.attacks.memorisation.fairness import GAP, control_contexts
 from audit.attacks.text import SHARED
 from audit.case import Case, once_per_case
-from audit.corpus.documents import Corpus
+from audit.corpus.documents import Corpus, Split
 from audit.corpus.removal.proof import Reading
 from audit.engine.interface import Json, Progress, Trial
 from audit.measurements import Count, Coverage, Estimate, Histogram, Measurement, Unresolved
@@ -123,43 +126,60 @@ class QuestionTable(measuring.DocumentColumns):
 
     def tried(self, context: str) -> QuestionTable:
         """Return the rows that were asked in this context."""
-        found = self.results.get(context)
-        return self.where(np.zeros(len(self), bool) if found is None else found.tried)
+        results = self.results.get(context)
+        return self.where(np.zeros(len(self), bool) if results is None else results.tried)
 
 
 def build_table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> QuestionTable:
     """Return the trials and their outcomes, in the same order, as a table."""
-    asked = np.empty(len(trials), object)
-    asked[:] = [questions.question_of(case.corpus, trial) for trial in trials]
+    rows = [questions.question_of(case.corpus, trial) for trial in trials]
     values: dict[str, NDArray[np.object_]] = {}
     unique: dict[str, Bools] = {}
-    for way, named in names_of_values(case).items():
-        trained = questions.trained_on(case.corpus, named)
-        said = [frozenset(named.get(value, value) for value in one.values) for one in asked]
+    for way, names in names_of_values(case).items():
+        trained = questions.trained_on(case.corpus, names)
+        answers = [_counted_values(question, names) for question in rows]
         alone = [
-            questions.is_unique(one.document, own, trained)
-            for one, own in zip(asked, said, strict=True)
+            questions.is_unique(question.document, counted, trained)
+            for question, counted in zip(rows, answers, strict=True)
         ]
-        values[way], unique[way] = np.array(said, object), np.array(alone, bool)
+        values[way] = np.array(answers, object)
+        unique[way] = np.array(alone, bool)
     n_models = 1 + len(case.references.baselines)
-    names = dict.fromkeys(name for outcome in outcomes for name in outcome.get("replies", {}))
-    given = {name: _replies(outcomes, name, "exact", n_models) for name in names if name != WHOLE}
-    given[measuring.NEAR] = _replies(outcomes, "exact", "near", n_models)
+    no_odds = [np.nan] * n_models
+    odds = [outcome.get("odds", no_odds) for outcome in outcomes]
+    asked_questions = np.empty(len(rows), object)
+    asked_questions[:] = rows
     return QuestionTable(
-        asked=asked,
+        asked=asked_questions,
         status=np.array([outcome["status"] for outcome in outcomes], np.str_),
-        member=np.array([one.document.split == "member" for one in asked], bool),
+        member=np.array([question.document.split == "member" for question in rows], bool),
         values=values,
         unique=unique,
         weight=dict.fromkeys(values, np.ones(len(trials))),
-        pii=np.array([one.pii for one in asked], np.str_),
+        pii=np.array([question.pii for question in rows], np.str_),
         cluster=np.unique([trial.unit for trial in trials], return_inverse=True)[1],
-        results={name: _results(own) for name, own in given.items()},
+        results=_results_by_context(outcomes, n_models),
         readings=_replies(outcomes, WHOLE, "anls", n_models),
-        odds=np.array(
-            [outcome.get("odds", [np.nan] * n_models) for outcome in outcomes], float
-        ).reshape(-1, n_models),
+        odds=np.array(odds, float).reshape(-1, n_models),
     )
+
+
+def _counted_values(question: questions.AskedQuestion, names: Mapping[str, str]) -> frozenset[str]:
+    """Return the accepted answers of a question; those in `names` by their common name."""
+    return frozenset(names.get(value, value) for value in question.values)
+
+
+def _results_by_context(outcomes: Sequence[Json], n_models: int) -> dict[str, Results]:
+    """Return what was answered in each context, and as `NEAR` what was nearly right in "exact"."""
+    contexts: dict[str, None] = {}
+    for outcome in outcomes:
+        contexts |= dict.fromkeys(outcome.get("replies", {}))
+    contexts.pop(WHOLE, None)
+    results = {
+        context: _results(_replies(outcomes, context, "exact", n_models)) for context in contexts
+    }
+    results[measuring.NEAR] = _results(_replies(outcomes, "exact", "near", n_models))
+    return results
 
 
 @once_per_case
@@ -172,39 +192,33 @@ def names_of_values(case: Case) -> dict[str, dict[str, str]]:
 
 
 def weigh(table: QuestionTable, case: Case) -> tuple[QuestionTable, dict[str, int]]:
-    """Weigh the rows of a table by how likely each was to be tried, and count by way what there is to identify.
+    """Weigh the rows of a table by how likely each was to be tried.
 
     The values that nobody could ask about, or whose removal could not be proven, are left out of
     these numbers: of those that were not tried, as large a share as of those that were.
 
     Args:
-        table: of all trials.
+        table: table of all trials.
         case: what was attacked.
+
+    Returns:
+        The table, and by way of counting what there is to identify.
     """
-    weights, totals = {}, {}
+    weights: dict[str, Floats] = {}
+    totals: dict[str, int] = {}
     offered = [
-        asked for asked in questions.all_questions(case.corpus) if asked.document.split == "member"
+        question
+        for question in questions.all_questions(case.corpus)
+        if question.document.split == "member"
     ]
-    asked_of_members = [asked for asked in table.split("member").asked if not asked.unasked]
+    asked_of_members = [
+        question for question in table.split("member").asked if not question.unasked
+    ]
     measured = _identifying_rows(table)
     for way, names in names_of_values(case).items():
-        trained = questions.trained_on(case.corpus, names)
-
-        def row_of(
-            asked: questions.AskedQuestion,
-            names: Mapping[str, str] = names,
-            trained: Mapping[str, AbstractSet[str]] = trained,
-        ) -> Row:
-            values = {names.get(value, value) for value in asked.values}
-            alone = questions.is_unique(asked.document, values, trained)
-            personal = asked.pii in questions.IDENTIFYING
-            return Row(
-                asked.document.id,
-                asked.trial.stratum,
-                "\0".join(sorted(values)),
-                alone and personal,
-            )
-
+        row_of = partial(
+            _population_row, names=names, trained=questions.trained_on(case.corpus, names)
+        )
         tried = [*map(row_of, asked_of_members)]
         there = [*map(row_of, offered)]
         proven = [*map(row_of, table.asked[measured])]
@@ -213,6 +227,25 @@ def weigh(table: QuestionTable, case: Case) -> tuple[QuestionTable, dict[str, in
         weights[way][measured] = population.weights(proven)
         totals[way] = population.values
     return replace(table, weight=weights), totals
+
+
+def _population_row(
+    question: questions.AskedQuestion,
+    names: Mapping[str, str],
+    trained: Mapping[str, AbstractSet[str]],
+) -> Row:
+    """Return a question as a row of a population.
+
+    Args:
+        question: the question.
+        names: common names of answers that are taken for one.
+        trained: documents of training that have each answer, by its name.
+    """
+    values = _counted_values(question, names)
+    alone = questions.is_unique(question.document, values, trained)
+    personal = question.pii in questions.IDENTIFYING
+    name = "\0".join(sorted(values))
+    return Row(question.document.id, question.trial.stratum, name, alone and personal)
 
 
 def _identifying_rows(table: QuestionTable) -> Bools:
@@ -230,12 +263,12 @@ def _replies(outcomes: Sequence[Json], context: str, quantity: str, n_models: in
 
     NaN where it was not tried.
     """
-    found = np.full((len(outcomes), n_models), np.nan)
+    quantities = np.full((len(outcomes), n_models), np.nan)
     for row, outcome in enumerate(outcomes):
         replies = outcome.get("replies", {}).get(context)
         if replies is not None:
-            found[row] = [reply[quantity] for reply in replies]
-    return found
+            quantities[row] = [reply[quantity] for reply in replies]
+    return quantities
 
 
 def _results(given: Floats) -> Results:
@@ -243,24 +276,26 @@ def _results(given: Floats) -> Results:
 
     NaN where a question was not tried.
     """
-    tried, known = ~np.isnan(given[:, 0]), np.nan_to_num(given)
-    return Results(
-        tried,
-        known[:, 0],
-        known[:, 1:].mean(axis=1) if given.shape[1] > 1 else np.zeros(len(given)),
-    )
+    tried = ~np.isnan(given[:, 0])
+    answers = np.nan_to_num(given)
+    baseline = np.zeros(len(answers))
+    if answers.shape[1] > 1:
+        baseline = answers[:, 1:].mean(axis=1)
+    return Results(tried, answers[:, 0], baseline)
 
 
 def discoverable(odds: Floats, n_samples: int, min_probability: float) -> Results:
     """Return the answers that are (n, p)-discoverable (Hayes et al. 2025), as results of a context.
 
     Args:
-        odds: of one sample, (n_questions, 1 + n_baselines), target first; NaN: not tried.
+        odds: probability that one sample gives the answer, (n_questions, 1 + n_baselines), target
+            first; NaN: not tried.
         n_samples: n.
         min_probability: p: n samples give the answer with this probability or more.
     """
-    found = (1 - (1 - np.nan_to_num(odds)) ** n_samples >= min_probability).astype(float)
-    return _results(np.where(np.isnan(odds[:, :1]), np.nan, found))
+    at_least_once = 1 - (1 - np.nan_to_num(odds)) ** n_samples
+    discovered = (at_least_once >= min_probability).astype(float)
+    return _results(np.where(np.isnan(odds[:, :1]), np.nan, discovered))
 
 
 def measure_questions(
@@ -276,28 +311,22 @@ def measure_questions(
         table: the questions and their outcomes, those of sampling as results of `DISCOVERABLE`.
         commonest: shape (n_questions,), ANLS of the members' commonest answer: what guessing
             reaches.
-        rng: of the resampling.
+        rng: the source of the resampling.
         progress: advanced for every measurement.
         totals: by way of counting, see `weigh`; None: all values were tried.
     """
-    streams, asked = measuring.Streams(rng), table.results.get("exact")
-    heldout = ~table.member & (False if asked is None else asked.tried)
-    jobs: list[measuring.Job] = [
-        *(job for context in table.ways for job in _nets(table, context, streams)),
-        *_answered(table, streams),
-        partial(_reading, table.where(heldout), commonest[heldout], streams[POWER]),
-        partial(_gap, table.where(heldout), streams[GAP]),
-        *(
-            partial(
-                count_identified,
-                name,
-                table,
-                streams[name],
-                None if totals is None else totals[way],
-            )
-            for name, way in IDENTIFYING_WAYS.items()
-        ),
-    ]
+    streams = measuring.Streams(rng)
+    exact = table.results.get("exact")
+    heldout = ~table.member & (False if exact is None else exact.tried)
+    jobs: list[measuring.Job] = []
+    for context in table.ways:
+        jobs += _nets(table, context, streams)
+    jobs += _answered(table, streams)
+    jobs.append(partial(_reading, table.where(heldout), commonest[heldout], streams[POWER]))
+    jobs.append(partial(_gap, table.where(heldout), streams[GAP]))
+    for name, way in IDENTIFYING_WAYS.items():
+        total = None if totals is None else totals[way]
+        jobs.append(partial(count_identified, name, table, streams[name], total))
     return control_contexts(measuring.run_jobs("memorisation: intervals", jobs, progress))
 
 
@@ -321,10 +350,9 @@ def _nets(
         null = float(results.gained.mean() - results.lost.mean()), "held-out"
     groups = {f"net{suffix}": member}
     if not suffix:
-        groups |= {
-            "net.unique": member.where(own := member.unique["exact"]),
-            "net.repeated": member.where(~own),
-        }
+        unique = member.unique["exact"]
+        groups["net.unique"] = member.where(unique)
+        groups["net.repeated"] = member.where(~unique)
     for name, rows in groups.items():
         yield partial(_net, name, rows, context, null, streams[name])
     control = f"net.heldout{suffix}"
@@ -350,15 +378,15 @@ def _answered(table: QuestionTable, streams: measuring.Streams) -> Iterator[meas
 
 
 def _share(name: str, rows: QuestionTable, column: str, rng: Generator) -> Measurement:
+    """Estimate the share of questions answered by the target, or by its baselines (`column`)."""
     if rows.n_documents < 2:
         return _few(name, rows)
     results = rows.results["exact"]
-    found = rates.rate(getattr(results, column), rows.cluster, rng)
-    return _estimate(
-        name,
-        found,
-        (float(results.baseline.mean()), "public model") if column == "target" else None,
-    )
+    interval = rates.rate(getattr(results, column), rows.cluster, rng)
+    null: Null = None
+    if column == "target":
+        null = (float(results.baseline.mean()), "public model")
+    return _estimate(name, interval, null)
 
 
 def _reading(rows: QuestionTable, commonest: Floats, rng: Generator) -> Measurement:
@@ -372,8 +400,8 @@ def _reading(rows: QuestionTable, commonest: Floats, rng: Generator) -> Measurem
             "fewer than two unseen documents with questions that were asked",
             rows.n_documents,
         )
-    found = mean(rows.readings[:, 0], rows.cluster, rng)
-    return _estimate(POWER, found, (float(commonest.mean()), "chance"))
+    interval = mean(rows.readings[:, 0], rows.cluster, rng)
+    return _estimate(POWER, interval, (float(commonest.mean()), "chance"))
 
 
 def _gap(rows: QuestionTable, rng: Generator) -> Measurement:
@@ -404,7 +432,9 @@ def _estimate(name: str, interval: Interval, null: Null) -> Estimate:
 def count_identified(
     name: str, table: QuestionTable, rng: Generator, total: int | None = None
 ) -> Measurement:
-    """Count distinct personal values that the target gives with the answer gone, net of what its baselines give.
+    """Count distinct personal values that the target gives with the answer gone.
+
+    The count is net of what its baselines give.
 
     Of the members' answers that are proven gone, stand in one document of training alone and are of
     a class that identifies (`IDENTIFYING`): those that the target alone gives, to any question
@@ -413,8 +443,8 @@ def count_identified(
     number: it covers other documents of the same kind, as many.
 
     Args:
-        name: of the metric, which tells the way of counting.
-        table: of the questions.
+        name: name of the metric, which tells the way of counting.
+        table: table of the questions.
         rng: the source of randomness.
         total: how many such values there are, tried or not; None: as many as were tried.
     """
@@ -433,88 +463,101 @@ def count_identified(
 
 
 def _identifying(table: QuestionTable, way: str) -> QuestionTable:
-    """Return members' questions for a personal value that is proven gone and stands in one training document alone."""
+    """Return members' questions for a personal value that is proven gone.
+
+    The value stands in one training document alone.
+    """
     return table.where(_identifying_rows(table) & table.unique[way])
 
 
 def _by_value(rows: QuestionTable, counted: str) -> tuple[Floats, Floats, Ints]:
-    """Return gain, loss and first row of each distinct value of a document, in the order of these: (n_values,) each."""
+    """Return gain, loss and first row of each distinct value of a document: (n_values,) each.
+
+    They come in the order of their first rows.
+    """
     rows_of: dict[tuple[int, frozenset[str]], list[int]] = defaultdict(list)
     for row, values in enumerate(rows.values[counted]):
         rows_of[int(rows.cluster[row]), values].append(row)
     results = rows.results[counted]
-    target = np.array([results.target[own].max() for own in rows_of.values()])
-    baseline = np.array([results.baseline[own].max() for own in rows_of.values()])
-    return (
-        target * (1 - baseline),
-        (1 - target) * baseline,
-        np.array([own[0] for own in rows_of.values()], np.int64),
-    )
+    target = np.array([results.target[same_value].max() for same_value in rows_of.values()])
+    baseline = np.array([results.baseline[same_value].max() for same_value in rows_of.values()])
+    first = np.array([same_value[0] for same_value in rows_of.values()], np.int64)
+    return target * (1 - baseline), (1 - target) * baseline, first
 
 
 def commonest_anls(table: QuestionTable, corpus: Corpus) -> Floats:
-    """Return ANLS of the members' commonest answer (the first of equals) on each question, shape (n_questions,)."""
-    answers = Counter(
-        answers[0]
-        for document in corpus.of("member")
-        for question in document.questions
-        if (answers := questions.distinct_answers(question.answers))
-    )
-    if not answers:
+    """Return ANLS of the members' commonest answer on each question, shape (n_questions,).
+
+    Of answers that are equally common, it is the first.
+    """
+    first_answers: Counter[str] = Counter()
+    for document in corpus.of("member"):
+        for question in document.questions:
+            answers = questions.distinct_answers(question.answers)
+            first_answers.update(answers[:1])
+    if not first_answers:
         return np.zeros(len(table))
-    ((commonest, _),) = answers.most_common(1)
-    return np.array([anls(commonest, one.answers) for one in table.asked], float)
+    ((commonest, _),) = first_answers.most_common(1)
+    return np.array([anls(commonest, question.answers) for question in table.asked], float)
 
 
 def returned_histogram(table: QuestionTable) -> tuple[Histogram, ...]:
     """Count documents by how many of their own answers the target gives with the answer gone."""
-    own = table.where(table.unique["exact"]).proven.tried("exact")
-    sides = {label: own.split(split) for split, label in LABELS.items()} if len(own) else {}
-    found = {side: (rows.results["exact"].target > 0, rows.cluster) for side, rows in sides.items()}
-    return (measuring.count_returned(found),) if found else ()
+    unique = table.where(table.unique["exact"]).proven.tried("exact")
+    if not len(unique):
+        return ()
+    returned = {}
+    for split, label in LABELS.items():
+        rows = unique.split(split)
+        returned[label] = (rows.results["exact"].target > 0, rows.cluster)
+    return (measuring.count_returned(returned),)
+
+
+def _counts_of_split(
+    split: Split, trials: Sequence[Trial], outcomes: Sequence[Json]
+) -> list[Count]:
+    """Count the questions about pages of a split by what became of their answers."""
+    label = LABELS[split]
+    statuses: Counter[str] = Counter()
+    for trial, outcome in zip(trials, outcomes, strict=True):
+        if trial.stratum == split:
+            statuses[outcome["status"]] += 1
+    meaning = f"questions about {WORDS[split]} pages that were tried"
+    rows = [Count(f"{label} questions", statuses.total(), meaning)]
+    for status, meaning in questions.STATUSES.items():
+        rows.append(Count(f"{label} questions: {status}", statuses[status], meaning))
+    return rows
 
 
 def counts(trials: Sequence[Trial], outcomes: Sequence[Json]) -> tuple[Count, ...]:
-    """Count questions by what became of their answers, why answers can be derived, and what the OCR read."""
-    found = []
-    for split, label in LABELS.items():
-        own = Counter(
-            one["status"]
-            for trial, one in zip(trials, outcomes, strict=True)
-            if trial.stratum == split
-        )
-        found.append(
-            Count(
-                f"{label} questions",
-                own.total(),
-                f"questions about {WORDS[split]} pages that were tried",
-            )
-        )
-        found += [
-            Count(f"{label} questions: {name}", own[name], words)
-            for name, words in questions.STATUSES.items()
-        ]
-    reasons, readings = (
-        Counter(outcome[key] or "" for outcome in outcomes) for key in ("reason", "reading")
-    )
+    """Count questions by what became of their answers.
+
+    With them, count why answers can be derived, and what the OCR read.
+    """
+    rows: list[Count] = []
+    for split in AUDITED:
+        rows += _counts_of_split(split, trials, outcomes)
+    reasons = Counter(outcome["reason"] or "" for outcome in outcomes)
     del reasons[""]
-    found += [
-        Count(f"derivable: {name}", n, "of the questions not asked")
-        for name, n in sorted(reasons.items())
-    ]
-    return *found, *(
-        Count(f"OCR: {name}", readings[name], meaning) for name, meaning in READINGS.items()
-    )
+    for reason, n in sorted(reasons.items()):
+        rows.append(Count(f"derivable: {reason}", n, "of the questions not asked"))
+    readings = Counter(outcome["reading"] or "" for outcome in outcomes)
+    for reading, meaning in READINGS.items():
+        rows.append(Count(f"OCR: {reading}", readings[reading], meaning))
+    return tuple(rows)
 
 
 def coverage(table: QuestionTable, corpus: Corpus) -> tuple[Coverage, ...]:
-    """Count the members' questions that net rests on, of all that have an answer: those proven to be off the page.
+    """Count the members' questions that net rests on, of all that have an answer.
 
-    In all and by class of personal information; questions that the budget left out, whose answer
-    could not be removed, or whose removal could not be proven, are in the totals alone.
+    Those are proven to be off the page. In all and by class of personal information; questions that
+    the budget left out, whose answer could not be removed, or whose removal could not be proven,
+    are in the totals alone.
     """
     total = Counter(
-        asked.pii for asked in questions.all_questions(corpus) if asked.document.split == "member"
+        question.pii
+        for question in questions.all_questions(corpus)
+        if question.document.split == "member"
     )
     attacked = Counter(table.split("member").proven.tried("exact").pii.tolist())
     return measuring.cover("questions", questions.CLASSES, attacked, total)
@@ -526,33 +569,35 @@ def paired_by_question(table: QuestionTable, total: int | None = None) -> Mappin
     And of each personal value, as "identified".
 
     Args:
-        table: of all trials.
+        table: table of all trials.
         total: personal values that there are, see `count_identified`.
     """
     members = table.split("member").proven
-    found = {}
+    paired = {}
     for context in members.results:
         rows = members.tried(context)
         if len(rows):
-            own = rows.results[context]
-            units = [f"{asked.document.id}/{asked.question.id}" for asked in rows.asked]
-            documents = [asked.document.id for asked in rows.asked]
-            found[net_of(context)] = _scores(units, documents, own.gained - own.lost)
+            results = rows.results[context]
+            ids = [f"{row.document.id}/{row.question.id}" for row in rows.asked]
+            documents = [row.document.id for row in rows.asked]
+            paired[net_of(context)] = _scores(ids, documents, results.gained - results.lost)
     personal = _identifying(table, "exact")
     if len(personal) and "exact" in personal.results:
-        found[IDENTIFIED] = _identified(personal, total)
-    return found
+        paired[IDENTIFIED] = _identified(personal, total)
+    return paired
 
 
 def _identified(rows: QuestionTable, total: int | None) -> UnitScores:
     """Return each personal value times their number, and weighed, so that the mean is the count."""
     gained, lost, first = _by_value(rows, "exact")
-    asked, weights = rows.asked[first], rows.weight["exact"][first]
+    weights = rows.weight["exact"][first]
     factors = (first.size if total is None else total) * weights / weights.mean()
-    names = [f"{one.document.id}/{'/'.join(sorted(one.values))}" for one in asked]
-    return _scores(
-        names, [one.document.id for one in asked], (gained - lost) * factors, float(factors.max())
-    )
+    names = []
+    documents = []
+    for question in rows.asked[first]:
+        names.append(f"{question.document.id}/{'/'.join(sorted(question.values))}")
+        documents.append(question.document.id)
+    return _scores(names, documents, (gained - lost) * factors, float(factors.max()))
 
 
 def _scores(

@@ -1,8 +1,8 @@
-"""Provider membership as an attack: what is tried, what is asked of a kept-aside document, and what comes of it.
+"""Provider membership as an attack: what is tried, what is asked, and what comes of it.
 
-The journal has one object a document: {"id", "questions": one object each (see `_question_row`),
-"memory_change"}. What does not exist is None. "pretrained" stands for the reference, see
-`reference_of` (methods.md#provider-membership).
+Asked is about documents that were kept aside. The journal has one object a document: {"id",
+"questions": one object each (see `_question_row`), "memory_change"}. What does not exist is None.
+"pretrained" stands for the reference, see `reference_of` (methods.md#provider-membership).
 """
 
 import math
@@ -54,7 +54,10 @@ NO_QUESTION = ""
 """Stands for no query (section 5.2.2): of what a model is asked only the frame of its prompt is
 left."""
 NO_REFERENCE = "no model to compare with that knows none of the providers"
-GIVE = "give the pretrained model with a head for the task, or a baseline trained on documents of other providers"
+GIVE = (
+    "give the pretrained model with a head for the task,"
+    " or a baseline trained on documents of other providers"
+)
 """What would mend it."""
 _ALONE = (
     "balanced_accuracy.azk",
@@ -71,13 +74,14 @@ Scores = dict[str, float | None]
 
 @dataclass(frozen=True)
 class ProviderMembership(Attack):
-    """Infer whether documents of a provider trained the model (Tito et al. 2024; methods.md#provider-membership).
+    """Infer whether documents of a provider trained the model.
 
-    The adversary holds documents of the provider that were kept aside. What the model makes of
-    them, alone, beside a model that knows none of the providers (`reference_of`), and with the
-    answers taken off the page, is averaged over the provider's questions, of as many documents and
-    questions of providers in as of providers out (`providers.match_sides`). The primary method,
-    fixed before the scan, is APK where there is such a model, else AZK.
+    See Tito et al. 2024; methods.md#provider-membership. The adversary holds documents of the
+    provider that were kept aside. What the model makes of them, alone, beside a model that knows
+    none of the providers (`reference_of`), and with the answers taken off the page, is averaged
+    over the provider's questions, of as many documents and questions of providers in as of
+    providers out (`providers.match_sides`). The primary method, fixed before the scan, is APK where
+    there is such a model, else AZK.
 
     Attributes:
         n_seeds: of the training shares of APK, and of K-means up to `methods.CLUSTERED`. What a
@@ -94,44 +98,42 @@ class ProviderMembership(Attack):
 
     def applies(self, case: Case) -> list[Reason]:
         """See `Attack.applies`."""
-        known = case.target.card.is_model
-        if known and providers.style_of(case.target) is None:
+        has_model = case.target.card.is_model
+        if has_model and providers.style_of(case.target) is None:
             return [Reason("model", "the model neither answers questions nor gives a page’s loss")]
         reasons = []
         lacking = providers.shortage(case.corpus, providers.perhaps_askable(case.corpus))
         if lacking is not None:
             reasons.append(Reason("data", *lacking))
-        elif (
-            known
-            and (lacking := providers.shortage(case.corpus, providers.askable(case))) is not None
-        ):
-            reasons.append(Reason("missing", *lacking))
+        elif has_model:
+            lacking = providers.shortage(case.corpus, providers.askable(case))
+            if lacking is not None:
+                reasons.append(Reason("missing", *lacking))
         weak = providers.describe_unnamed(case.corpus) or missing_reference(case)
-        return reasons if weak is None else [*reasons, Reason("weak", weak)]
+        if weak is not None:
+            reasons.append(Reason("weak", weak))
+        return reasons
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """See `Attack.units`."""
-        found = providers.providers_of(corpus, providers.perhaps_askable(corpus))
-        asked = [provider.member for provider in found if provider.asked]
-        sides = asked.count(True), asked.count(False)
+        every_provider = providers.providers_of(corpus, providers.perhaps_askable(corpus))
+        members = [provider.member for provider in every_provider if provider.asked]
+        sides = members.count(True), members.count(False)
         kinds: dict[str, MetricKind] = {
             "balanced_accuracy": "balanced accuracy",
             "auc": "auc",
             LOW: "low advantage",
         }
         answering = corpus.manifest.task.asks
-        # The memorisation tests are for models that answer alone.
-        methods = {
-            metric: sum(
-                answering or not name.endswith(("_ensemble", *providers.MEMORY))
-                for name in STRONGEST[metric]
-            )
-            for metric in kinds
-        }
-        return tuple(
-            Units(name, kind, "providers", *sides, methods=methods[name])
-            for name, kind in kinds.items()
-        )
+        units = []
+        for metric, kind in kinds.items():
+            methods = STRONGEST[metric]
+            if not answering:
+                # The memorisation tests are for models that answer alone.
+                tests = ("_ensemble", *providers.MEMORY)
+                methods = tuple(name for name in methods if not name.endswith(tests))
+            units.append(Units(metric, kind, "providers", *sides, methods=len(methods)))
+        return tuple(units)
 
     def trials(self, case: Case) -> list[Trial]:
         """Make one for each provider with a kept-aside document to ask about.
@@ -139,53 +141,46 @@ class ProviderMembership(Attack):
         None where a side has too few.
         """
         compared = providers.select_compared(case.corpus, providers.asked_of(case))
-        return [
-            Trial(one.name, one.name, providers.IN if one.member else providers.OUT)
-            for one in compared
-        ]
+        trials = []
+        for provider in compared:
+            side = providers.IN if provider.member else providers.OUT
+            trials.append(Trial(provider.name, provider.name, side))
+        return trials
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """Ask about each kept-aside document of the provider, one after the other.
 
         See `ask_about`.
         """
-        reference, found = reference_of(case), list[Json]()
+        reference = reference_of(case)
+        documents: list[Json] = []
         for document in providers.askable_documents(case, trial.unit):
-            found += [(yield from ask_about(case, document, reference))]
-        return {"documents": found}
+            documents += [(yield from ask_about(case, document, reference))]
+        return {"documents": documents}
 
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Outcomes, rng: Rng, progress: Progress
     ) -> Result:
         """See `Attack.measure`; the metrics are described in `measures` and `blind_baseline`."""
-        owned = providers.asked_of(case)
+        every_provider = providers.asked_of(case)
         compared = providers.match_sides(trials, outcomes)
-        table, lacking = providers.table_of(compared), missing_reference(case)
+        table = providers.table_of(compared)
+        lacking = missing_reference(case)
         findings = measure_table(
             table, rng, progress, n_seeds=self.n_seeds, share=self.share, missing_reference=lacking
         )
-        looked_at = {
-            document["id"] for outcome in compared.outcomes for document in outcome["documents"]
-        }
-        asked = [
-            (one, provider) for provider in owned for one in provider.asked if one.id in looked_at
-        ]
-        documents, owners = [one for one, _ in asked], [provider for _, provider in asked]
-        names, sides = (
-            [provider.name for provider in owners],
-            [provider.member for provider in owners],
+        blind = _check_documents(case.corpus, every_provider, compared, progress)
+        changes = table.features.keys() & {"loss_change", "confidence_change"}
+        uncompared = lacking
+        if not uncompared and table.user is None and not changes:
+            uncompared = NO_NUMBER
+        weaknesses = (uncompared, providers.describe_unnamed(case.corpus), compared.starved())
+        result = replace(
+            findings,
+            counts=count_providers(case.corpus, every_provider, compared),
+            ablations=tuple(filter(None, weaknesses)),
+            checks=(*findings.checks, *check_reference(case.corpus, compared, blind)),
         )
-        blind = blind_baseline.by_document(case.corpus, documents, sides, progress, names)
-        silent = (
-            table.user is None and not {"loss_change", "confidence_change"} & table.features.keys()
-        )
-        uncompared = lacking or (NO_NUMBER if silent else None)
-        weaknesses = filter(
-            None, (uncompared, providers.describe_unnamed(case.corpus), compared.starved())
-        )
-        counts = count_providers(case.corpus, owned, compared)
-        checks = (*findings.checks, *check_reference(case.corpus, compared, blind))
-        result = replace(findings, counts=counts, ablations=tuple(weaknesses), checks=checks)
         return blind.beside(
             result, (*STRONGEST["balanced_accuracy"], *STRONGEST["auc"]), STRONGEST[LOW]
         )
@@ -199,6 +194,34 @@ class ProviderMembership(Attack):
             yield {"attack": self.name, **row}
 
 
+def _check_documents(
+    corpus: Corpus,
+    every_provider: Sequence[providers.Provider],
+    compared: providers.Matched,
+    progress: Progress,
+) -> Blind:
+    """Run the blind check on the documents that are looked at.
+
+    Args:
+        corpus: the data set.
+        every_provider: all providers, with the documents that can be asked about.
+        compared: the providers that are compared, with their outcomes.
+        progress: see `blind_baseline.by_document`.
+    """
+    looked_at: set[str] = set()
+    for outcome in compared.outcomes:
+        looked_at.update(document["id"] for document in outcome["documents"])
+    documents: list[Document] = []
+    owners: list[providers.Provider] = []
+    for provider in every_provider:
+        chosen = [document for document in provider.asked if document.id in looked_at]
+        documents += chosen
+        owners += [provider] * len(chosen)
+    sides = [provider.member for provider in owners]
+    names = [provider.name for provider in owners]
+    return blind_baseline.by_document(corpus, documents, sides, progress, names)
+
+
 def reference_of(case: Case) -> Target | None:
     """Return the model that the target is compared with, which knows of no provider.
 
@@ -210,13 +233,14 @@ def reference_of(case: Case) -> Target | None:
     may be of a provider with kept-aside ones: a reference that knows some providers, of one side
     rather than of the other, would tilt the comparison.
     """
-    kind, references = providers.style_of(case.target), case.references
+    kind = providers.style_of(case.target)
+    references = case.references
     if references.pretrained is not None and providers.style_of(references.pretrained) == kind:
         return references.pretrained
-    found = next(
-        (model for model in references.baselines if providers.style_of(model) == kind), None
-    )
-    return None if found is None or providers.knows_public(case.corpus) else found
+    for baseline in references.baselines:
+        if providers.style_of(baseline) == kind:
+            return None if providers.knows_public(case.corpus) else baseline
+    return None
 
 
 def check_reference(corpus: Corpus, compared: providers.Matched, blind: Blind) -> tuple[Check, ...]:
@@ -260,15 +284,15 @@ def missing_reference(case: Case) -> str | None:
 
     None where there is one, or may be one.
     """
-    there = given(case)
-    if there["pretrained"] or (there["baselines"] and not providers.knows_public(case.corpus)):
+    counts = given(case)
+    if counts["pretrained"]:
         return None
-    saw = (
-        ": baselines saw public documents of providers that are asked about"
-        if there["baselines"]
-        else ""
-    )
-    return f"{NO_REFERENCE}{saw}; {GIVE}"
+    if not counts["baselines"]:
+        return f"{NO_REFERENCE}; {GIVE}"
+    if not providers.knows_public(case.corpus):
+        return None
+    saw = "baselines saw public documents of providers that are asked about"
+    return f"{NO_REFERENCE}: {saw}; {GIVE}"
 
 
 def ask_about(
@@ -284,43 +308,54 @@ def ask_about(
     if providers.style_of(case.target) == "answers":
         return (yield from _ask_answers(case, document, reference))
     scores = yield from _ask_encoder(case, case.target, document)
-    known = None if reference is None else (yield from _ask_encoder(case, reference, document))
+    before = None if reference is None else (yield from _ask_encoder(case, reference, document))
     assert scores is not None
-    return {"id": document.id, "questions": [_question_row(scores, known)], "memory_change": None}
+    return {"id": document.id, "questions": [_question_row(scores, before)], "memory_change": None}
 
 
 def _ask_answers(
     case: Case, document: Document, reference: Target | None
 ) -> Generator[Request, Any, Json]:
-    view, questions = page_view(case.corpus, document), providers.questions_of(document)
+    """Ask target and reference the questions of a document, see `ask_about`."""
+    view = page_view(case.corpus, document)
+    questions = providers.questions_of(document)
     texts = [question.question for question in questions]
     replies, losses = yield from _ask_model(case.target, view, questions, [*texts, NO_QUESTION])
-    known: list[targets.Reply] = []
+    before: list[Scores | None] = [None] * len(questions)
     if reference is not None:
-        known, known_losses = yield from _ask_model(reference, view, questions, texts)
+        reference_replies, reference_losses = yield from _ask_model(
+            reference, view, questions, texts
+        )
+        before = [
+            _collect_scores(loss, reply.confidence)
+            for loss, reply in zip(reference_losses, reference_replies, strict=True)
+        ]
     memory = yield from _ask_without_answers(case.target, view, questions)
     change = yield from _output_change(case.target, view, replies[-1].text)
     rows = []
     for index, question in enumerate(questions):
-        reply, answers = replies[index], distinct_answers(question.answers)
+        reply = replies[index]
+        answers = distinct_answers(question.answers)
         exact = float(fold(reply.text) in {fold(answer) for answer in answers})
         scores = _collect_scores(losses[index], reply.confidence, exact, anls(reply.text, answers))
-        before = _collect_scores(known_losses[index], known[index].confidence) if known else None
-        rows.append(_question_row(scores, before, memory[index]))
+        rows.append(_question_row(scores, before[index], memory[index]))
     return {"id": document.id, "questions": rows, "memory_change": change}
 
 
 def _ask_model(
     model: Target, view: PageView, questions: Sequence[Question], texts: Sequence[str]
 ) -> Generator[Request, Any, tuple[list[targets.Reply], list[float]]]:
-    """Ask a model each of `texts`, and for the loss of each question's first answer, nats a token (NaN: not given)."""
+    """Ask a model each of `texts`, and for the loss of each question's first answer.
+
+    Losses are in nats a token, NaN where the model gives none.
+    """
     replies = yield from ask_all(model, [targets.Answer(view, text) for text in texts])
     if targets.AnswerLoss not in model.answers:
         return replies, [math.nan] * len(questions)
-    queries = [
-        targets.AnswerLoss(view, one.question, distinct_answers(one.answers)[0])
-        for one in questions
-    ]
+    queries = []
+    for question in questions:
+        answer = distinct_answers(question.answers)[0]
+        queries.append(targets.AnswerLoss(view, question.question, answer))
     losses = yield from ask_all(model, queries)
     return replies, [float(-tokens.mean()) for tokens in losses]
 
@@ -334,32 +369,29 @@ def _ask_without_answers(
 
     None where the answer does not stand on the page, or cannot be taken out of its image.
     """
-    removals = [
-        remove(view, distinct_answers(question.answers), blur=BLUR) for question in questions
-    ]
-    gone = [bool(removal.words) and _gone_from_image(view, removal) for removal in removals]
-    asked = zip(removals, questions, gone, strict=True)
-    queries = [
-        targets.Answer(removal.view, question.question)
-        for removal, question, removed in asked
-        if removed
-    ]
-    replies = iter((yield from ask_all(target, queries)))
-    return [
-        anls(next(replies).text, distinct_answers(question.answers)) if removed else None
-        for question, removed in zip(questions, gone, strict=True)
-    ]
+    queries: list[targets.Answer] = []
+    rows: list[int] = []
+    for row, question in enumerate(questions):
+        removal = remove(view, distinct_answers(question.answers), blur=BLUR)
+        if removal.words and _gone_from_image(view, removal):
+            queries.append(targets.Answer(removal.view, question.question))
+            rows.append(row)
+    replies = yield from ask_all(target, queries)
+    similarities: list[float | None] = [None] * len(questions)
+    for row, reply in zip(rows, replies, strict=True):
+        similarities[row] = anls(reply.text, distinct_answers(questions[row].answers))
+    return similarities
 
 
 def _output_change(
     target: Target, view: PageView, output: str
 ) -> Generator[Request, Any, float | None]:
-    """Compute dNLS_mem: how much the output to no question changes when it is removed from the page, in [0, 1].
+    """Compute dNLS_mem, in [0, 1].
 
-    An output that does not stand on the page leaves nothing to remove: the model says the same
-    again, and the change is 0, as for one that it knows by heart. None where that would mean
-    nothing: the model says nothing at all, or nobody knows which words stand on the page, or where
-    in its image.
+    That is how much the output to no question changes when it is removed from the page. An output
+    that does not stand on the page leaves nothing to remove: the model says the same again, and the
+    change is 0, as for one that it knows by heart. None where that would mean nothing: the model
+    says nothing at all, or nobody knows which words stand on the page, or where in its image.
     """
     if not fold(output) or not view.words:
         return None
@@ -389,29 +421,35 @@ def _collect_scores(
 
     Args:
         loss: the training loss, nats a token.
-        confidence: that of its own answer, in [0, 1].
-        accuracy: of its own answer, in [0, 1].
-        similarity: of its own answer to the true one, in [0, 1].
+        confidence: confidence of its own answer, in [0, 1].
+        accuracy: accuracy of its own answer, in [0, 1].
+        similarity: similarity of its own answer to the true one, in [0, 1].
 
     Returns:
         By name, None where there is no such number, or it is infinite or NaN, which JSON does not
         know.
     """
-    named = {"loss": loss, "confidence": confidence, "accuracy": accuracy, "similarity": similarity}
     return {
-        name: value if value is not None and math.isfinite(value) else None
-        for name, value in named.items()
+        "loss": _finite_or_none(loss),
+        "confidence": _finite_or_none(confidence),
+        "accuracy": _finite_or_none(accuracy),
+        "similarity": _finite_or_none(similarity),
     }
+
+
+def _finite_or_none(value: float | None) -> float | None:
+    """Return the number where it is finite, else None."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def _question_row(
     scores: Scores, reference: Scores | None, memory_similarity: float | None = None
 ) -> dict[str, Json]:
     """Put a question's scores beside those of the reference, for the journal."""
-    known = (
-        None if reference is None else {name: reference[name] for name in ("loss", "confidence")}
-    )
-    return {**scores, "memory_similarity": memory_similarity, "pretrained": known}
+    before = None
+    if reference is not None:
+        before = {name: reference[name] for name in ("loss", "confidence")}
+    return {**scores, "memory_similarity": memory_similarity, "pretrained": before}
 
 
 def _ask_encoder(
@@ -429,11 +467,10 @@ def _ask_encoder(
     mean loss of the tokens that masks hide alone.
     """
     loss = yield from query_page(case, model, document, N_MASKS)
-    if (
-        loss is None
-        or not {targets.BestClass, targets.BestLinks, targets.TagProbabilities} & model.answers
-    ):
-        return None if loss is None else _collect_scores(loss)
+    if loss is None:
+        return None
+    if not {targets.BestClass, targets.BestLinks, targets.TagProbabilities} & model.answers:
+        return _collect_scores(loss)
     reader = cast("TokenTarget", model)
     page = reader.encode(document)
     assert page is not None
@@ -443,18 +480,18 @@ def _ask_encoder(
     tags = None
     if targets.TagProbabilities in model.answers:
         tags = yield from ask(model, targets.TagProbabilities(page))
-    links = (
-        (yield from ask(model, targets.BestLinks(page)))
-        if targets.BestLinks in model.answers
-        else None
-    )
-    true, found = find_on_page(page, reader.labels, tags, links)
-    f1 = 2 * len(true & found) / (len(true) + len(found)) if true or found else None
+    links = None
+    if targets.BestLinks in model.answers:
+        links = yield from ask(model, targets.BestLinks(page))
+    true, predicted = find_on_page(page, reader.labels, tags, links)
+    f1 = None
+    if true or predicted:
+        f1 = 2 * len(true & predicted) / (len(true) + len(predicted))
     if tags is None:
         assert page.links is not None
         is_right = np.equal(links, page.links)  # type: ignore[arg-type]
         return _collect_scores(loss, None, f1, float(is_right[page.links != NOT_READ].mean()))
     assert page.labels is not None
-    read = page.labels != NOT_READ
-    right = float((tags.argmax(axis=1) == page.labels)[read].mean())
-    return _collect_scores(loss, float(tags.max(axis=1)[read].mean()), f1, right)
+    is_read = page.labels != NOT_READ
+    right = float((tags.argmax(axis=1) == page.labels)[is_read].mean())
+    return _collect_scores(loss, float(tags.max(axis=1)[is_read].mean()), f1, right)

@@ -5,6 +5,7 @@ Method: methods.md#provider-membership and #statistics.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,9 @@ from audit.stats.intervals import Interval, median_interval
 from audit.stats.roc import lowest_resolved
 
 POWER = "questions_a_provider"
-"""The median number of questions that are compared of a provider: what the paper finds lives where there are five, or
-ten, and both sides are cut to match."""
+"""The median number of questions that are compared of a provider.
+
+What the paper finds lives where there are five, or ten, and both sides are cut to match."""
 CERTAIN_SCORES = {
     "user": LOW,
     "loss": f"{LOW}.loss",
@@ -42,6 +44,8 @@ CERTAIN_SCORES = {
 }
 """The scores that rank providers alone. Forests know some providers that set the threshold, and are
 left out."""
+RANKED = {"auc": "user", "auc.loss": "loss", "auc.memory_similarity": "memory_similarity"}
+"""By area, the score that ranks providers alone."""
 STRONGEST = {
     "balanced_accuracy": tuple(f"balanced_accuracy.{method}" for method in methods.METHODS),
     "auc": ("auc", "auc.apk", "auc.loss", "auc.memory_similarity"),
@@ -73,11 +77,11 @@ def measure_table(
     """Measure all metrics of a table of providers.
 
     Args:
-        table: of the providers.
-        rng: of resamples and ties; the attacks' own seeds are fixed, see `infer`.
+        table: table of the providers.
+        rng: the source of resamples and ties; the attacks' own seeds are fixed, see `infer`.
         progress: shows a stage.
-        n_seeds: of APK's training shares, and of K-means (`infer`).
-        share: of the providers, whose membership APK knows.
+        n_seeds: number of APK's training shares, and of seeds of K-means (`infer`).
+        share: share of the providers whose membership APK knows.
         missing_reference: why there is no model to compare the target with
             (`attack.missing_reference`).
     """
@@ -87,85 +91,133 @@ def measure_table(
     if missing_reference is not None:
         uncompared = Unresolved("", missing_reference, 0, lacks="baselines")
     streams = Streams(rng)
-    names = {f"balanced_accuracy.{method}": method for method in methods.METHODS}
-    found = {
-        name: _accuracy(name, table, inference, method, streams[name])
-        for name, method in names.items()
-    }
+    measured: dict[str, Measurement] = {}
+    for method in methods.METHODS:
+        name = f"balanced_accuracy.{method}"
+        measured[name] = _accuracy(name, table, inference, method, streams[name])
     primary = "apk" if missing_reference is None else "azk"  # whatever number a model gave
-    found["balanced_accuracy"] = replace(
-        found[f"balanced_accuracy.{primary}"], name="balanced_accuracy"
+    measured["balanced_accuracy"] = replace(
+        measured[f"balanced_accuracy.{primary}"], name="balanced_accuracy"
     )
-    for name, score in (
-        ("auc", "user"),
-        ("auc.loss", "loss"),
-        ("auc.memory_similarity", "memory_similarity"),
-    ):
-        column = _oriented(table, score)
-        gap = _unscored(name, table, column, uncompared if score == "user" else NOT_KNOWN)
-        found[name] = gap or _PROVIDERS.measure_auc(name, _sides(table, column))
-    found["auc.apk"] = _forest_area("auc.apk", table, inference)
+    for name, score in RANKED.items():
+        measured[name] = _area(name, table, score, uncompared)
+    measured["auc.apk"] = _forest_area("auc.apk", table, inference)
     certain = measure_certain(table, streams["certain providers"], uncompared)
-    rate = lowest_resolved(int((~table.member).sum()))
-    meaning = f"the false-positive rate of {LOW}: the lowest of 10 %, 1 % and 0.1 % that unused providers allow"
-    columns = [_oriented(table, score) for score in CERTAIN_SCORES]
-    ranked = [_sides(table, column) for column in columns if _unscored(LOW, table, column) is None]
-    power: Measurement = Unresolved(POWER, "no provider is compared", 0)
-    if table.names:
-        power = estimate_without_null(POWER, median_interval(table.n_questions), "providers")
     scores = collect_scores(table, inference)
-    series = {
-        label: draw_roc(_sides(table, scores[name]))
-        for name, label in (("user", "user inference"), ("apk", "APK"))
-        if name in scores and _unscored("roc", table, scores[name]) is None
-    }
-    axes = "share of unused providers recognised", "share of used providers recognised"
-    histograms: tuple[Histogram, ...] = ()
-    for name, column in [*scores.items()][:1]:
-        sides = _sides(table, np.where(np.isfinite(column), column, np.nan))
-        histograms = (
-            _PROVIDERS.histogram(QUANTITIES[name], sides) if sides[0].size + sides[1].size else ()
-        )
     return Result(
         "provider_membership",
-        measurements=(*found.values(), *certain, power),
-        diagnostics=() if rate is None else (Diagnostic("low_fpr", rate, meaning),),
-        histograms=histograms,
-        curves=(Curve("roc", *axes, series),) if series else (),
+        measurements=(*measured.values(), *certain, _power(table)),
+        diagnostics=_low_rate(table),
+        histograms=_draw_histogram(table, scores),
+        curves=_draw_curves(table, scores),
         methods=STRONGEST,
-        checks=_PROVIDERS.check_certain(ranked, certain),
+        checks=_PROVIDERS.check_certain(_ranked_sides(table), certain),
     )
+
+
+def _area(name: str, table: ProviderTable, score: str, uncompared: Unresolved) -> Measurement:
+    """Measure the AUC of a score over providers; null: 0.5.
+
+    Args:
+        name: name of the measurement.
+        table: table of the providers.
+        score: user inference ("user"), or a feature.
+        uncompared: why there is no user inference, where there is none.
+    """
+    column = _oriented(table, score)
+    gap = _unscored(name, table, column, uncompared if score == "user" else NOT_KNOWN)
+    return gap or _PROVIDERS.measure_auc(name, _sides(table, column))
+
+
+def _power(table: ProviderTable) -> Measurement:
+    """Estimate the median number of questions that are compared of a provider."""
+    if not table.names:
+        return Unresolved(POWER, "no provider is compared", 0)
+    return estimate_without_null(POWER, median_interval(table.n_questions), "providers")
+
+
+def _low_rate(table: ProviderTable) -> tuple[Diagnostic, ...]:
+    """State the false-positive rate of `LOW`; nothing where unused providers allow none."""
+    rate = lowest_resolved(int((~table.member).sum()))
+    if rate is None:
+        return ()
+    meaning = (
+        f"the false-positive rate of {LOW}: the lowest of 10 %, 1 % and 0.1 %"
+        " that unused providers allow"
+    )
+    return (Diagnostic("low_fpr", rate, meaning),)
+
+
+def _ranked_sides(table: ProviderTable) -> list[TwoSides]:
+    """Return the scores of both sides by each score that ranks providers alone, where it can."""
+    columns = [_oriented(table, score) for score in CERTAIN_SCORES]
+    return [_sides(table, column) for column in columns if _unscored(LOW, table, column) is None]
+
+
+def _draw_histogram(table: ProviderTable, scores: Mapping[str, Floats]) -> tuple[Histogram, ...]:
+    """Draw the histogram of the preferred score; nothing without any."""
+    if not scores:
+        return ()
+    name, column = next(iter(scores.items()))
+    sides = _sides(table, np.where(np.isfinite(column), column, np.nan))
+    if not sides[0].size + sides[1].size:
+        return ()
+    return _PROVIDERS.histogram(QUANTITIES[name], sides)
+
+
+def _draw_curves(table: ProviderTable, scores: Mapping[str, Floats]) -> tuple[Curve, ...]:
+    """Draw the ROC curves of user inference and of APK, where these rank providers."""
+    series = {}
+    for name, label in (("user", "user inference"), ("apk", "APK")):
+        if name in scores and _unscored("roc", table, scores[name]) is None:
+            series[label] = draw_roc(_sides(table, scores[name]))
+    if not series:
+        return ()
+    x = "share of unused providers recognised"
+    y = "share of used providers recognised"
+    return (Curve("roc", x, y, series),)
 
 
 def collect_scores(table: ProviderTable, inference: methods.Inference) -> dict[str, Floats]:
-    """Return the scores that may rank providers, the preferred one first, each of shape (n,), NaN where unknown."""
-    forests = inference.probabilities
-    apk = None if forests is None else methods.mean_known(forests)
-    found = {"apk": apk, "user": table.user, "accuracy": table.features.get("accuracy")}
-    return {name: column for name, column in found.items() if column is not None}
+    """Return the scores that may rank providers, the preferred one first.
+
+    Each has shape (n,), NaN where unknown.
+    """
+    scores: dict[str, Floats] = {}
+    if inference.probabilities is not None:
+        scores["apk"] = methods.mean_known(inference.probabilities)
+    if table.user is not None:
+        scores["user"] = table.user
+    if "accuracy" in table.features:
+        scores["accuracy"] = table.features["accuracy"]
+    return scores
 
 
 def measure_certain(
     table: ProviderTable, rng: Generator, uncompared: Unresolved
 ) -> tuple[Measurement, ...]:
-    """Measure the advantage of each score at the lowest false-positive rate that providers out resolve; null: 0.
+    """Measure the advantage of each score at a low false-positive rate; null: 0.
+
+    That is the lowest rate that providers out resolve.
 
     Args:
-        table: of the providers.
-        rng: the order of providers that have the same score, such as all whom nothing is remembered
-            of: the attacker tosses a coin, which reaches every false-positive rate exactly.
+        table: table of the providers.
+        rng: draws the order of providers that have the same score, such as all whom nothing is
+            remembered of: the attacker tosses a coin, which reaches every false-positive rate
+            exactly.
         uncompared: why there is no user inference, where there is none.
 
     Returns:
         By score, in the order of `CERTAIN_SCORES`.
     """
-    streams, found = Streams(rng), []
+    streams = Streams(rng)
+    measured: list[Measurement] = []
     for score, name in CERTAIN_SCORES.items():
         column = _oriented(table, score)
         gap = _unscored(name, table, column, uncompared if score == "user" else NOT_KNOWN)
         ranks = _break_ties(column, streams[name])
-        found.append(gap or _PROVIDERS.measure_advantage(name, _sides(table, ranks))[0])
-    return tuple(found)
+        measured.append(gap or _PROVIDERS.measure_advantage(name, _sides(table, ranks))[0])
+    return tuple(measured)
 
 
 def _oriented(table: ProviderTable, score: str) -> Floats:
@@ -185,33 +237,33 @@ def _unscored(
     """Return why a score cannot rank providers; None when it can.
 
     Args:
-        name: of the measurement.
-        table: of the providers.
+        name: name of the measurement.
+        table: table of the providers.
         column: the score, shape (n,), NaN where unknown.
         missing: what says so where no provider has it, under any name.
     """
-    known = ~np.isnan(column)
-    if not known.any():
+    is_known = ~np.isnan(column)
+    if not is_known.any():
         return replace(missing, name=name)
-    if methods.smaller_side(table.member[known]) < methods.MIN_JUDGED:
+    if methods.smaller_side(table.member[is_known]) < methods.MIN_JUDGED:
         reason = f"fewer than {methods.MIN_JUDGED} providers in training, or out of it, have it"
-        return Unresolved(name, reason, int(known.sum()), 2 * methods.NEEDED)
-    if (column[known] == column[known][0]).all():
-        return Unresolved(name, CONSTANT, int(known.sum()))
+        return Unresolved(name, reason, int(is_known.sum()), 2 * methods.NEEDED)
+    if (column[is_known] == column[is_known][0]).all():
+        return Unresolved(name, CONSTANT, int(is_known.sum()))
     return None
 
 
 def _sides(table: ProviderTable, column: Floats) -> TwoSides:
     """Return the scores of members and of the others, where known."""
-    known = ~np.isnan(column)
-    return column[known & table.member], column[known & ~table.member]
+    is_known = ~np.isnan(column)
+    return column[is_known & table.member], column[is_known & ~table.member]
 
 
 def _break_ties(column: Floats, rng: Generator) -> Floats:
     """Rank the scores, ties in random order, shape (n,); NaN where unknown."""
     ranks = np.full(column.size, np.nan)
-    known = np.flatnonzero(~np.isnan(column))
-    ranks[known[np.lexsort((rng.random(known.size), column[known]))]] = np.arange(known.size)
+    scored = np.flatnonzero(~np.isnan(column))
+    ranks[scored[np.lexsort((rng.random(scored.size), column[scored]))]] = np.arange(scored.size)
     return ranks
 
 
@@ -219,20 +271,20 @@ def _accuracy(
     name: str, table: ProviderTable, made: methods.Inference, method: str, rng: Generator
 ) -> Measurement:
     """Measure the balanced accuracy of a method over providers; null: 0.5."""
-    calls, found = made.calls.get(method), None
+    calls = made.calls.get(method)
+    interval = None
     if calls is not None and not methods.calls_all_alike(calls):
-        found = methods.measure_accuracy(calls, table.member, rng)
-    return _estimate(name, table, made, method, found)
+        interval = methods.measure_accuracy(calls, table.member, rng)
+    return _estimate(name, table, made, method, interval)
 
 
 def _forest_area(name: str, table: ProviderTable, inference: methods.Inference) -> Measurement:
     """Measure the AUC of APK's forests over providers; null: 0.5."""
     forests = inference.probabilities
-    silent = forests is None or methods.calls_all_alike(inference.calls["apk"])
-    found = (
-        None if forests is None or silent else methods.measure_forest_area(forests, table.member)
-    )
-    return _estimate(name, table, inference, "apk", found)
+    interval = None
+    if forests is not None and not methods.calls_all_alike(inference.calls["apk"]):
+        interval = methods.measure_forest_area(forests, table.member)
+    return _estimate(name, table, inference, "apk", interval)
 
 
 def _estimate(
@@ -240,11 +292,11 @@ def _estimate(
     table: ProviderTable,
     inference: methods.Inference,
     method: str,
-    found: Interval | None,
+    interval: Interval | None,
 ) -> Measurement:
     """Return an estimate of what a method reaches, or why it gives no number."""
-    if found is not None:
-        return estimate(name, found, "providers", 0.5, "chance")
+    if interval is not None:
+        return estimate(name, interval, "providers", 0.5, "chance")
     if method in inference.lacks:
         return replace(inference.lacks[method], name=name)
     n = len(table.names)
@@ -257,24 +309,27 @@ def _estimate(
 def entries(
     table: ProviderTable, providers: Sequence[Provider], *, n_seeds: int, share: float
 ) -> Iterator[Any]:
-    """Yield one evidence entry a provider: name, side, features, scores, ranks (1 = most like a member).
+    """Yield one evidence entry a provider: name, side, features, scores, ranks.
+
+    Rank 1 is most like a member.
 
     Args:
-        table: of the providers that were asked about.
-        providers: all of the data set.
+        table: table of the providers that were asked about.
+        providers: all providers of the data set.
         n_seeds: as in the measurement, so that scores are the same.
         share: likewise.
     """
-    known = {provider.name: provider for provider in providers}
-    found = collect_scores(table, methods.infer(table, SILENT, n_seeds=n_seeds, share=share))
-    scores = {f"score.{name}": column for name, column in found.items()}
+    by_name = {provider.name: provider for provider in providers}
+    inference = methods.infer(table, SILENT, n_seeds=n_seeds, share=share)
+    scores = {f"score.{name}": column for name, column in collect_scores(table, inference).items()}
     ranks = {name: rank_scores(_oriented(table, name)) for name in table.features}
     ranks |= {name: rank_scores(column) for name, column in scores.items()}
     for row, name in enumerate(table.names):
+        provider = by_name[name]
         yield {
-            "name": known[name].spellings[0],
-            "spellings": [*known[name].spellings],
-            "training": IN if known[name].member else OUT,
+            "name": provider.spellings[0],
+            "spellings": [*provider.spellings],
+            "training": IN if provider.member else OUT,
             "documents": int(table.n_documents[row]),
             "questions": int(table.n_questions[row]),
             "features": _finite_values(table.features, row),
@@ -284,6 +339,7 @@ def entries(
 
 
 def _finite_values(columns: Mapping[str, Floats], row: int) -> dict[str, float]:
+    """Return the finite numbers of one row, by column."""
     return {
         name: float(column[row]) for name, column in columns.items() if np.isfinite(column[row])
     }
@@ -293,16 +349,17 @@ def count_providers(
     corpus: Corpus, providers: Sequence[Provider], compared: Matched
 ) -> tuple[Count, ...]:
     """Count providers, documents and questions that are compared, and those left out, by reason."""
-    documents = [document for outcome in compared.outcomes for document in outcome["documents"]]
+    documents = list(chain.from_iterable(outcome["documents"] for outcome in compared.outcomes))
     sides = [trial.stratum for trial in compared.trials]
     nameless = sum(not provider_of(document) for document in corpus.of("heldout"))
+    with_heldout = [provider for provider in providers if provider.heldout]
     counts = {
         "providers in": sides.count(IN),
         "providers out": sides.count(OUT),
         "documents": len(documents),
         "questions": sum(len(document["questions"]) for document in documents),
-        "left out: no kept-aside document": sum(not one.heldout for one in providers),
-        "left out: nothing to ask": sum(bool(one.heldout) and not one.asked for one in providers),
+        "left out: no kept-aside document": len(providers) - len(with_heldout),
+        "left out: nothing to ask": sum(not provider.asked for provider in with_heldout),
         "left out: nothing asked": compared.dropped,
         "left out: no provider": nameless,
         "in training: no provider": unnamed_members(corpus),

@@ -1,4 +1,4 @@
-"""Calls of providers as members by the paper's four attacks, and intervals of how often they are right.
+"""Calls of providers as members by the paper's four attacks, and how often they are right.
 
 Tito et al. 2024, sections 5.1 and 5.2; methods.md#provider-membership. A call is 1 for "member", 0
 for "not", NaN for a provider that was not judged. Seeds are 0, 1, 2, ... so that `evidence/` shows
@@ -13,7 +13,7 @@ trained on nobody of it. Nothing is fitted anew. The draw of the remaining fores
 variance, so that intervals are rather too wide than too narrow.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,7 +94,10 @@ def majority(*voters: Floats) -> Floats:
 
 
 def _two_clusters(points: Floats, seed: int) -> Floats:
-    """Classify by K-means: the cluster whose mean is larger in the first column, then in the next, is "member"."""
+    """Classify by K-means with two clusters.
+
+    The one whose mean is larger in the first column, then in the next, is "member".
+    """
     from sklearn.cluster import KMeans
 
     calls = np.full(len(points), np.nan)
@@ -110,11 +113,12 @@ def _two_clusters(points: Floats, seed: int) -> Floats:
 
 
 def groups_of(member: Bools) -> Ints:
-    """Assign providers to groups, shape (n,): as many of either side in each group, give or take one.
+    """Assign providers to groups, shape (n,).
 
-    There are `N_GROUPS`, or as many as the smaller side has providers. Groups are the same in every
-    run. Providers are shuffled before the sides are separated: ranks among members would let the
-    groups say something of the labels around them wherever the order of the rows does.
+    Each has as many of either side, give or take one. There are `N_GROUPS`, or as many as the
+    smaller side has providers. Groups are the same in every run. Providers are shuffled before the
+    sides are separated: ranks among members would let the groups say something of the labels around
+    them wherever the order of the rows does.
     """
     order = np.random.default_rng(0).permutation(member.size)
     inside = order[member[order]]
@@ -126,10 +130,11 @@ def groups_of(member: Bools) -> Ints:
 
 
 def training_share(member: Bools, share: float, rng: np.random.Generator) -> Ints:
-    """Draw the rows of the providers that the attacker knows, ascending: as many of either side, group by group.
+    """Draw the rows of the providers that the attacker knows, ascending.
 
-    Together they are `share` of all providers, but two a side at least and half of the smaller side
-    at most. Of the last group that is needed a part is taken, at random.
+    They are as many of either side, drawn group by group. Together they are `share` of all
+    providers, but two a side at least and half of the smaller side at most. Of the last group that
+    is needed a part is taken, at random.
 
     Raises:
         ValueError: a side has fewer than `MIN_SIDE` providers.
@@ -157,8 +162,8 @@ def partial_knowledge(features: Floats, member: Bools, share: float, seed: int) 
     Args:
         features: shape (n, n_features), may hold NaN.
         member: shape (n,); only the entries of the training share are looked at.
-        share: of the providers, whose membership is known.
-        seed: of the training share and of the forest.
+        share: share of the providers whose membership is known.
+        seed: seed of the training share and of the forest.
 
     Returns:
         The probability of being a member, shape (n,); NaN for those that the forest was trained on.
@@ -167,18 +172,17 @@ def partial_knowledge(features: Floats, member: Bools, share: float, seed: int) 
         ValueError: as `training_share`.
     """
     rng = np.random.default_rng(seed)
-    known = training_share(member, share, rng)
-    rest = np.setdiff1d(np.arange(member.size), known)
-    usable = ~np.isnan(features[known]).all(axis=0)
+    trained = training_share(member, share, rng)
+    judged = np.setdiff1d(np.arange(member.size), trained)
+    usable = ~np.isnan(features[trained]).all(axis=0)
     probability = np.full(member.size, np.nan)
-    probability[rest] = 0.5
+    probability[judged] = 0.5
     if usable.any():
         columns = features[:, usable]
-        filled = np.where(np.isnan(columns), np.nanmedian(columns[known], axis=0), columns)
-        leaf = _best_leaf(filled[known], member[known], rng)
-        probability[rest] = _forest(filled[known], member[known], leaf, N_TREES, rng).predict_proba(
-            filled[rest]
-        )[:, 1]
+        filled = np.where(np.isnan(columns), np.nanmedian(columns[trained], axis=0), columns)
+        leaf = _best_leaf(filled[trained], member[trained], rng)
+        forest = _forest(filled[trained], member[trained], leaf, N_TREES, rng)
+        probability[judged] = forest.predict_proba(filled[judged])[:, 1]
     return probability
 
 
@@ -246,46 +250,69 @@ def infer(table: ProviderTable, progress: Progress, *, n_seeds: int, share: floa
     The last inference is not made again.
 
     Args:
-        table: of the providers.
+        table: table of the providers.
         progress: advanced for each seed.
-        n_seeds: of training shares, and of K-means up to `CLUSTERED`; at least one.
-        share: of the providers, whose membership APK knows.
+        n_seeds: number of training shares, and of seeds of K-means up to `CLUSTERED`; at least one.
+        share: share of the providers whose membership APK knows.
     """
     features = [(name, row.tobytes()) for name, row in table.features.items()]
     key = repr([n_seeds, share, table.member.tobytes(), *features])
-    if key in _LAST:
-        return _LAST[key]
-    lacks = {method: lack for method in METHODS if (lack := _cannot_run(table, method)) is not None}
-    calls: dict[str, list[Floats]] = {method: [] for method in METHODS if method not in lacks}
-    probabilities: list[Floats] = []
+    if key not in _LAST:
+        inference = _infer_anew(table, progress, n_seeds=n_seeds, share=share)
+        _LAST.clear()
+        _LAST[key] = inference
+    return _LAST[key]
+
+
+@dataclass(frozen=True)
+class _Calls:
+    """Calls of every method that can run, by method, a row a seed.
+
+    Attributes:
+        rows: calls by method.
+        memory: calls of the memorisation tests, by seed of K-means; None where there are none.
+    """
+
+    rows: Mapping[str, list[Floats]]
+    memory: Sequence[tuple[Floats, Floats] | None]
+
+    def record(self, method: str, calls: Floats, seed: int) -> None:
+        """Keep the calls of one seed, and their vote with the memorisation tests."""
+        self.rows[method].append(calls)
+        tests = self.memory[seed % len(self.memory)]
+        if tests is not None:
+            self.rows[f"{method}_ensemble"].append(majority(calls, *tests))
+
+
+def _infer_anew(
+    table: ProviderTable, progress: Progress, *, n_seeds: int, share: float
+) -> Inference:
+    """Run every method that the table allows, see `infer`."""
+    lacks: dict[str, Unresolved] = {}
+    rows: dict[str, list[Floats]] = {}
+    for method in METHODS:
+        lack = _cannot_run(table, method)
+        if lack is None:
+            rows[method] = []
+        else:
+            lacks[method] = lack
     columns = forest_features(table)
     clustered = min(n_seeds, CLUSTERED)
-    memory = [memory_calls(table, seed) for seed in range(clustered)]
-
-    def add(method: str, called: Floats, seed: int) -> None:
-        calls[method].append(called)
-        tests = memory[seed % clustered]
-        if tests is not None:
-            calls[f"{method}_ensemble"].append(majority(called, *tests))
-
+    calls = _Calls(rows, [memory_calls(table, seed) for seed in range(clustered)])
+    probabilities: list[Floats] = []
     for seed in range(n_seeds):
-        if "azk" in calls and seed < clustered:
-            add(
-                "azk",
-                zero_knowledge(table.features["accuracy"], table.features["similarity"], seed),
-                seed,
-            )
-        if "apk" in calls:
+        if "azk" in rows and seed < clustered:
+            called = zero_knowledge(table.features["accuracy"], table.features["similarity"], seed)
+            calls.record("azk", called, seed)
+        if "apk" in rows:
             probability = partial_knowledge(columns, table.member, share, seed)
             probabilities.append(probability)
-            add("apk", np.where(np.isnan(probability), np.nan, probability > 0.5), seed)
+            called = np.where(np.isnan(probability), np.nan, probability > 0.5)
+            calls.record("apk", called, seed)
         progress.advance()
+    stacked = {method: np.stack(seeds) for method, seeds in rows.items()}
     forests = np.stack(probabilities) if probabilities else None
-    _LAST.clear()
-    _LAST[key] = Inference(
-        {method: np.stack(rows) for method, rows in calls.items()}, forests, lacks
-    )
-    return _LAST[key]
+    return Inference(stacked, forests, lacks)
 
 
 def _cannot_run(table: ProviderTable, method: str) -> Unresolved | None:
@@ -294,14 +321,27 @@ def _cannot_run(table: ProviderTable, method: str) -> Unresolved | None:
     if smaller_side(table.member) < needed:
         reason = f"fewer than {needed} providers in training, or out of it"
         return Unresolved(method, reason, len(table.names), 2 * NEEDED)
-    wanted = FEATURES[:2] if method.startswith("azk") else ()
-    absent = [name for name in wanted if name not in table.features]
-    if absent or not any(name in table.features for name in FEATURES):
-        return Unresolved(method, f"no {absent[0] if absent else 'feature'} of any provider", 0)
-    if method.endswith("_ensemble") and not all(name in table.features for name in MEMORY):
+    absent = _absent_feature(table, method)
+    if absent is not None:
+        return Unresolved(method, f"no {absent} of any provider", 0)
+    if method.endswith("_ensemble") and not table.features.keys() >= {*MEMORY}:
         return Unresolved(
             method, "no memorisation tests: only models that answer questions allow them", 0
         )
+    return None
+
+
+def _absent_feature(table: ProviderTable, method: str) -> str | None:
+    """Name the first feature that a method takes and no provider has; None when it has all.
+
+    APK can do with any feature, AZK takes the first two.
+    """
+    if method.startswith("azk"):
+        for name in FEATURES[:2]:
+            if name not in table.features:
+                return name
+    if table.features.keys().isdisjoint(FEATURES):
+        return "feature"
     return None
 
 
@@ -329,7 +369,9 @@ def balanced(called: Floats, member: Bools) -> float:
 
     0.5 where a side has none.
     """
-    inside, outside = (called[side & ~np.isnan(called)] for side in (member, ~member))
+    judged = ~np.isnan(called)
+    inside = called[member & judged]
+    outside = called[~member & judged]
     if not inside.size or not outside.size:
         return 0.5
     return float(0.5 + (inside.mean() - outside.mean()) / 2)
@@ -337,11 +379,10 @@ def balanced(called: Floats, member: Bools) -> float:
 
 def mean_known(rows: Floats) -> Floats:
     """Average each column over entries that are not NaN, shape (n,); NaN where there is none."""
-    known = ~np.isnan(rows)
-    counts = known.sum(axis=0)
-    return np.where(
-        counts > 0, np.where(known, rows, 0.0).sum(axis=0) / np.maximum(counts, 1), np.nan
-    )
+    is_known = ~np.isnan(rows)
+    counts = is_known.sum(axis=0)
+    sums = np.where(is_known, rows, 0.0).sum(axis=0)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
 def measure_accuracy(calls: Floats, member: Bools, rng: np.random.Generator) -> Interval | None:
@@ -355,12 +396,17 @@ def measure_accuracy(calls: Floats, member: Bools, rng: np.random.Generator) -> 
         rng: the source of randomness.
     """
     called = mean_known(calls)
-    right, judged = np.where(member, called, 1 - called), ~np.isnan(called)
+    right = np.where(member, called, 1 - called)
+    judged = ~np.isnan(called)
     if smaller_side(member[judged]) < MIN_JUDGED:
         return None
-    sides = (right[judged & member], right[judged & ~member])
-    given = balanced_accuracy(*sides, rng)
-    return _resample(lambda votes, own: balanced(mean_known(votes), own), calls, member, given)
+    interval = balanced_accuracy(right[judged & member], right[judged & ~member], rng)
+    return _resample(_balanced_mean, calls, member, interval)
+
+
+def _balanced_mean(votes: Floats, member: Bools) -> float:
+    """Compute the balanced accuracy of the mean call over seeds."""
+    return balanced(mean_known(votes), member)
 
 
 def measure_forest_area(probabilities: Floats, member: Bools) -> Interval | None:
@@ -374,15 +420,16 @@ def measure_forest_area(probabilities: Floats, member: Bools) -> Interval | None
     than itself, would lie under it (0.47 of 80 companies).
 
     Args:
-        probabilities: of being a member, by forest, shape (n_seeds, n), NaN for not judged.
+        probabilities: probabilities of being a member, by forest, shape (n_seeds, n), NaN for not
+            judged.
         member: shape (n,).
     """
     mean = mean_known(probabilities)
     judged = ~np.isnan(mean)
     if smaller_side(member[judged]) < MIN_JUDGED:
         return None
-    given = auc_interval(mean[judged & member], mean[judged & ~member])
-    return _resample(mean_area, probabilities, member, given)
+    interval = auc_interval(mean[judged & member], mean[judged & ~member])
+    return _resample(mean_area, probabilities, member, interval)
 
 
 def mean_area(probabilities: Floats, member: Bools) -> float:
@@ -390,12 +437,13 @@ def mean_area(probabilities: Floats, member: Bools) -> float:
 
     Else 0.5.
     """
-    known = ~np.isnan(probabilities)
-    areas = [
-        auc(row[judged & member], row[judged & ~member])
-        for row, judged in zip(probabilities, known, strict=True)
-        if (judged & member).any() and (judged & ~member).any()
-    ]
+    areas = []
+    for forest in probabilities:
+        judged = ~np.isnan(forest)
+        inside = forest[judged & member]
+        outside = forest[judged & ~member]
+        if inside.size and outside.size:
+            areas.append(auc(inside, outside))
     return float(np.mean(areas)) if areas else 0.5
 
 
@@ -408,7 +456,7 @@ def _resample(statistic: Statistic, votes: Floats, member: Bools, given: Interva
     """Compute the interval of what forests reach, over companies trained on and judged.
 
     Args:
-        statistic: of what forests say of providers.
+        statistic: what forests say of providers, as one number.
         votes: shape (n_seeds, n), NaN for not judged. A row of the table that no seed judges is
             passed over.
         member: shape (n,).
@@ -416,17 +464,20 @@ def _resample(statistic: Statistic, votes: Floats, member: Bools, given: Interva
             the value. It is the interval where no group can be left out, as with one forest.
     """
     judged = ~np.isnan(mean_known(votes))
-    known = np.isnan(votes) & judged
-    left = list(_leave_groups_out(statistic, votes, member, known, judged)) if known.any() else []
+    trained = np.isnan(votes) & judged
+    left: list[tuple[float, int]] = []
+    if trained.any():
+        left = list(_leave_groups_out(statistic, votes, member, trained, judged))
     if len(left) < 2:
         return given
     without, sizes = zip(*left, strict=True)
-    value, n = statistic(votes[:, judged], member[judged]), int(judged.sum())
+    value = statistic(votes[:, judged], member[judged])
+    n = int(judged.sum())
     return widen_to(group_jackknife(value, without, sizes, n=n), given)
 
 
 def _leave_groups_out(
-    statistic: Statistic, votes: Floats, member: Bools, known: Bools, judged: Bools
+    statistic: Statistic, votes: Floats, member: Bools, trained: Bools, judged: Bools
 ) -> Iterator[tuple[float, int]]:
     """Yield the statistic without each group of providers, and how many of the group are judged.
 
@@ -436,8 +487,11 @@ def _leave_groups_out(
     groups = groups_of(member)
     for group in np.unique(groups[judged]):
         inside = groups == group
-        spared = ~known[:, inside].any(axis=1)
-        rest = judged & ~inside
-        rest &= ~np.isnan(votes[spared]).all(axis=0) if spared.any() else False
-        if member[rest].any() and not member[rest].all():
-            yield statistic(votes[spared][:, rest], member[rest]), int((judged & inside).sum())
+        spared = ~trained[:, inside].any(axis=1)
+        if not spared.any():
+            continue
+        remaining = judged & ~inside
+        remaining &= ~np.isnan(votes[spared]).all(axis=0)
+        if member[remaining].any() and not member[remaining].all():
+            number = statistic(votes[spared][:, remaining], member[remaining])
+            yield number, int((judged & inside).sum())

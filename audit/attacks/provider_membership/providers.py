@@ -1,18 +1,20 @@
-"""Providers that the attack asks about, what is compared of each, and their features (Tito et al. 2024, section 5).
+"""Providers that the attack asks about, what is compared of each, and their features.
 
-As much is compared of providers that are in as of providers that are out
-(methods.md#provider-membership). A provider's features are means over its kept-aside documents and
-questions: the fewer there are, the more they scatter, and the rarer is "any answer without its
-evidence came out right". Training takes documents away from providers that are in, and groups
-differ in size, so that the numbers kept aside tell the sides apart without any model: where nothing
-leaks and providers in had 3 documents on average, those out 1.3, a forest on these means reached an
-AUC of 0.72. So both sides are cut to the same distribution of documents, then of questions, before
-anything is averaged.
+After Tito et al. 2024, section 5. As much is compared of providers that are in as of providers that
+are out (methods.md#provider-membership). A provider's features are means over its kept-aside
+documents and questions: the fewer there are, the more they scatter, and the rarer is "any answer
+without its evidence came out right". Training takes documents away from providers that are in, and
+groups differ in size, so that the numbers kept aside tell the sides apart without any model: where
+nothing leaks and providers in had 3 documents on average, those out 1.3, a forest on these means
+reached an AUC of 0.72. So both sides are cut to the same distribution of documents, then of
+questions, before anything is averaged.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Self
 
 import numpy as np
 
@@ -30,7 +32,8 @@ from audit.engine.interface import Json, Trial
 from audit.targets.interface import Answer, Target
 
 Askable = Callable[[Document], bool]
-IN, OUT = "in", "out"
+IN = "in"
+OUT = "out"
 """The strata of trials: providers that training saw, and those that it did not."""
 MIN_PROVIDERS = 2
 """Providers in, and out, without which nothing can be compared: one alone has no spread."""
@@ -64,30 +67,40 @@ def provider_of(document: Document) -> str:
 
 
 def providers_of(corpus: Corpus, askable: Askable) -> tuple[Provider, ...]:
-    """List every provider of a data set, by folded name: names that differ by case or spacing only are one provider.
+    """List every provider of a data set, by folded name.
+
+    Names that differ by case or spacing only are one provider.
 
     Args:
         corpus: the data set.
         askable: whether a kept-aside document can be asked about.
     """
-    documents: dict[str, list[Document]] = defaultdict(list)
+    by_name: dict[str, list[Document]] = defaultdict(list)
     for document in corpus.documents:
         if name := provider_of(document):
-            documents[name].append(document)
-    found = []
-    for name, own in sorted(documents.items()):
-        heldout = tuple(document for document in own if document.split == "heldout")
-        member = any(document.split == "member" for document in own)
-        spellings = tuple(sorted({document.provider or "" for document in own}))
-        found.append(Provider(name, member, spellings, heldout, tuple(filter(askable, heldout))))
-    return tuple(found)
+            by_name[name].append(document)
+    providers = []
+    for name, documents in sorted(by_name.items()):
+        heldout = tuple(document for document in documents if document.split == "heldout")
+        provider = Provider(
+            name=name,
+            member=any(document.split == "member" for document in documents),
+            spellings=tuple(sorted({document.provider or "" for document in documents})),
+            heldout=heldout,
+            asked=tuple(filter(askable, heldout)),
+        )
+        providers.append(provider)
+    return tuple(providers)
 
 
 def select_compared(corpus: Corpus, providers: Sequence[Provider]) -> list[Provider]:
     """Select the providers that can be asked about; none where a side has too few to compare."""
-    asked = [provider for provider in providers if provider.asked]
-    sides = [sum(provider.member == side for provider in asked) for side in (True, False)]
-    return asked if min(sides) >= min_providers(corpus) else []
+    askable_providers = [provider for provider in providers if provider.asked]
+    n_inside = sum(provider.member for provider in askable_providers)
+    n_outside = len(askable_providers) - n_inside
+    if min(n_inside, n_outside) < min_providers(corpus):
+        return []
+    return askable_providers
 
 
 def min_providers(corpus: Corpus) -> int:
@@ -105,12 +118,17 @@ def shortage(corpus: Corpus, askable: Askable) -> tuple[str, str] | None:
         return "no document names a provider", "name each document’s provider"
     if select_compared(corpus, providers):
         return None
-    inside, outside = (
-        [one for one in providers if one.member == member] for member in (True, False)
-    )
-    asked = [sum(bool(one.asked) for one in side) for side in (inside, outside)]
+    inside = [provider for provider in providers if provider.member]
+    outside = [provider for provider in providers if not provider.member]
+    n_askable = [_count_askable(side) for side in (inside, outside)]
     numbers = {"used": len(inside), "unused": len(outside), "least": min_providers(corpus)}
-    return SENTENCES["few_providers"].format(asked=asked, **numbers), SENTENCES["keep_providers"]
+    reason = SENTENCES["few_providers"].format(asked=n_askable, **numbers)
+    return reason, SENTENCES["keep_providers"]
+
+
+def _count_askable(providers: Iterable[Provider]) -> int:
+    """Count the providers that can be asked about."""
+    return sum(bool(provider.asked) for provider in providers)
 
 
 def describe_unnamed(corpus: Corpus) -> str | None:
@@ -122,7 +140,10 @@ def describe_unnamed(corpus: Corpus) -> str | None:
     if not n:
         return None
     documents = "document" if n == 1 else "documents"
-    return f"{n} training {documents} without a provider may belong to an “unused” one: name each provider"
+    return (
+        f"{n} training {documents} without a provider may belong to an “unused” one:"
+        " name each provider"
+    )
 
 
 def style_of(target: Target) -> LossKind | None:
@@ -139,7 +160,10 @@ def questions_of(document: Document) -> list[Question]:
 
 
 def askable(case: Case) -> Askable:
-    """Return the test of whether this target, or without one some target, can be asked about a document."""
+    """Return the test of whether this target can be asked about a document.
+
+    Without a target, of whether some target can.
+    """
     if not case.target.card.is_model:
         return perhaps_askable(case.corpus)
     if style_of(case.target) == "answers":
@@ -153,26 +177,32 @@ def asked_of(case: Case) -> tuple[Provider, ...]:
 
 
 def perhaps_askable(corpus: Corpus) -> Askable:
-    """Return the test of whether a target for this data set may be asked about a document, before there is one."""
+    """Return the test of whether a target for this data set may be asked about a document.
+
+    This is for a time before there is one.
+    """
     if corpus.manifest.task.asks:
         return lambda document: bool(questions_of(document))
     return lambda document: bool(document.words)
 
 
 def knows_public(corpus: Corpus) -> bool:
-    """Test whether a public document, which baselines are trained on, is of a provider that has kept-aside ones."""
+    """Test whether a public document is of a provider that has kept-aside ones.
+
+    Baselines are trained on public documents.
+    """
     public = {provider_of(document) for document in corpus.of("public")} - {""}
-    return (
-        any(provider_of(document) in public for document in corpus.of("heldout"))
-        if public
-        else False
-    )
+    if not public:
+        return False
+    return any(provider_of(document) in public for document in corpus.of("heldout"))
 
 
 def askable_documents(case: Case, name: str) -> tuple[Document, ...]:
     """Return the documents of one provider, by folded name, that are asked about."""
-    own = (document for document in case.corpus.of("heldout") if provider_of(document) == name)
-    return tuple(filter(askable(case), own))
+    documents = (
+        document for document in case.corpus.of("heldout") if provider_of(document) == name
+    )
+    return tuple(filter(askable(case), documents))
 
 
 ENOUGH = 0.5
@@ -207,85 +237,114 @@ class Matched:
         are cut to what an attacker has.
         """
         inside = [index for index, trial in enumerate(self.trials) if trial.stratum == IN]
-        held, kept = (
-            float(np.median([numbers[index] for index in inside])) if inside else 0.0
-            for numbers in (self.held, [len(_questions(outcome)) for outcome in self.outcomes])
-        )
-        if kept >= ENOUGH * held:
+        if not inside:
             return None
-        return SENTENCES["starved"].format(kept=kept, held=held)
+        before = float(np.median([self.held[index] for index in inside]))
+        after = float(np.median([len(_questions(self.outcomes[index])) for index in inside]))
+        if after >= ENOUGH * before:
+            return None
+        return SENTENCES["starved"].format(kept=after, held=before)
+
+
+@dataclass(frozen=True)
+class _AskedProvider:
+    """A provider of whom anything was asked, with its documents that have questions."""
+
+    trial: Trial
+    documents: list[Json]
+
+    @property
+    def sizes(self) -> Size:
+        """Return the number of questions of each document."""
+        return tuple(len(document["questions"]) for document in self.documents)
+
+    def with_fewer_documents(self, n_documents: int) -> Self:
+        """Return the provider with so many of its documents, those with most questions first.
+
+        Which ones follows from their ids; documents that are as long stay in the order that their
+        ids decide.
+        """
+        ids = [document["id"] for document in self.documents]
+        chosen = scatter(self.documents, ids)[:n_documents]
+        ranked = sorted(chosen, key=lambda document: -len(document["questions"]))
+        return replace(self, documents=ranked)
+
+    def with_fewer_questions(self, n_questions: Size) -> Json:
+        """Return its outcome with so many questions of each document."""
+        pairs = zip(self.documents, n_questions, strict=False)
+        return {"documents": [_cut_questions(*pair) for pair in pairs]}
+
+
+def _asked_providers(trials: Sequence[Trial], outcomes: Sequence[Json]) -> list[_AskedProvider]:
+    """Return the providers of whom anything was asked, in trial order."""
+    providers = []
+    for trial, outcome in zip(trials, outcomes, strict=True):
+        documents = [document for document in outcome["documents"] if document["questions"]]
+        if documents:
+            providers.append(_AskedProvider(trial, documents))
+    return providers
 
 
 def match_sides(trials: Sequence[Trial], outcomes: Sequence[Json]) -> Matched:
-    """Cut both sides to the same documents a provider, then, document by document, to the same questions.
+    """Cut both sides to the same documents a provider, then to the same questions.
 
-    Each side is ordered by number and matched by rank (see `limit_to_partners`); of each provider
-    as many are kept as of the smaller of the two partners. Which ones follows from the ids of
-    documents, and places in them, alone. Where one side has no provider nothing is cut.
+    Questions are cut document by document. Each side is ordered by number and matched by rank (see
+    `limit_to_partners`); of each provider as many are kept as of the smaller of the two partners.
+    Which ones follows from the ids of documents, and places in them, alone. Where one side has no
+    provider nothing is cut.
 
     Args:
-        trials: of the providers.
+        trials: trials of the providers.
         outcomes: as `ask_about` gives them, by document, in trial order.
     """
-    asked = [
-        (trial, documents)
-        for trial, outcome in zip(trials, outcomes, strict=True)
-        if (documents := [document for document in outcome["documents"] if document["questions"]])
-    ]
-    member = np.array([trial.stratum == IN for trial, _ in asked], bool)
-    names = [trial.unit for trial, _ in asked]
-    of_each = limit_to_partners([(len(documents),) for _, documents in asked], member, names)
-    kept = [
-        scatter(documents, [document["id"] for document in documents])[: limit[0]]
-        for (_, documents), limit in zip(asked, of_each, strict=True)
-    ]
-    # Longest first; documents that are as long stay in the order that their ids decide.
-    ranked = [
-        sorted(documents, key=lambda document: -len(document["questions"])) for documents in kept
-    ]
-    numbers = [tuple(len(one["questions"]) for one in documents) for documents in ranked]
-    limits = limit_to_partners(numbers, member, names)
-    cut = [
-        {
-            "documents": [
-                _cut_questions(document, limit)
-                for document, limit in zip(documents, own, strict=False)
-            ]
-        }
-        for documents, own in zip(ranked, limits, strict=True)
-    ]
-    held = tuple(
-        sum(len(document["questions"]) for document in documents) for _, documents in asked
+    providers = _asked_providers(trials, outcomes)
+    member = np.array([provider.trial.stratum == IN for provider in providers], bool)
+    names = [provider.trial.unit for provider in providers]
+    limits = limit_to_partners(
+        [(len(provider.documents),) for provider in providers], member, names
     )
-    return Matched(tuple(trial for trial, _ in asked), tuple(cut), held, len(trials) - len(asked))
+    shorter = [
+        provider.with_fewer_documents(limit[0])
+        for provider, limit in zip(providers, limits, strict=True)
+    ]
+    limits = limit_to_partners([provider.sizes for provider in shorter], member, names)
+    cut = [
+        provider.with_fewer_questions(limit)
+        for provider, limit in zip(shorter, limits, strict=True)
+    ]
+    return Matched(
+        trials=tuple(provider.trial for provider in providers),
+        outcomes=tuple(cut),
+        held=tuple(sum(provider.sizes) for provider in providers),
+        dropped=len(trials) - len(providers),
+    )
 
 
 def limit_to_partners(sizes: Sequence[Size], member: Bools, names: Sequence[str]) -> list[Size]:
-    """Return the smaller of what each provider and its partner of the other side have, part by part.
+    """Return the smaller of what each provider and its partner of the other side have.
 
-    Each side is ordered by parts, then by their sum, then by the parts themselves, ties as hashes
-    of names fall. The partner is the one at the same rank or, where the sides differ in number, at
-    the same quantile: then both sides are cut to the lower of the two quantile functions.
+    Compared is part by part. Each side is ordered by parts, then by their sum, then by the parts
+    themselves, ties as hashes of names fall. The partner is the one at the same rank or, where the
+    sides differ in number, at the same quantile: then both sides are cut to the lower of the two
+    quantile functions.
 
     Args:
-        sizes: of each provider, its parts, largest first.
+        sizes: the parts of each provider, largest first.
         member: shape (n,).
-        names: of the providers.
+        names: names of the providers.
     """
     ranks = [
         (len(size), sum(size), size, hash_of(name)) for size, name in zip(sizes, names, strict=True)
     ]
-    sides = [
-        sorted(np.flatnonzero(member == side).tolist(), key=ranks.__getitem__)
-        for side in (True, False)
-    ]
+    inside = sorted(np.flatnonzero(member).tolist(), key=ranks.__getitem__)
+    outside = sorted(np.flatnonzero(~member).tolist(), key=ranks.__getitem__)
     limits = list(sizes)
-    if not all(sides):
+    if not inside or not outside:
         return limits
-    for own, other in (sides, sides[::-1]):
-        for rank, row in enumerate(own):
+    for rows, partners in ((inside, outside), (outside, inside)):
+        for rank, row in enumerate(rows):
             # The middle of this rank among the other side's ranks, in whole numbers.
-            partner = other[(2 * rank + 1) * len(other) // (2 * len(own))]
+            partner = partners[(2 * rank + 1) * len(partners) // (2 * len(rows))]
             limits[row] = tuple(map(min, sizes[row], sizes[partner]))
     return limits
 
@@ -293,8 +352,8 @@ def limit_to_partners(sizes: Sequence[Size], member: Bools, names: Sequence[str]
 def _cut_questions(document: Json, n_questions: int) -> Json:
     """Return the document with so many of its questions, in their order."""
     numbers = range(len(document["questions"]))
-    kept = scatter(numbers, [f"{document['id']}\0{index}" for index in numbers])[:n_questions]
-    return {**document, "questions": [document["questions"][index] for index in sorted(kept)]}
+    chosen = scatter(numbers, [f"{document['id']}\0{index}" for index in numbers])[:n_questions]
+    return {**document, "questions": [document["questions"][index] for index in sorted(chosen)]}
 
 
 FEATURES = ("accuracy", "similarity", "loss", "confidence", "loss_change", "confidence_change")
@@ -336,24 +395,27 @@ def table_of(matched: Matched) -> ProviderTable:
     minus that of the reference.
     """
     outcomes = matched.outcomes
-    # NaN where a provider has no number.
-    columns = {
-        name: np.array([_mean(_feature_values(outcome, name)) for outcome in outcomes], np.float64)
-        for name in (*FEATURES, *MEMORY)
-    }
+    features = {}
+    for name in (*FEATURES, *MEMORY):
+        # NaN where a provider has no number.
+        means = [_mean(_feature_values(outcome, name)) for outcome in outcomes]
+        column = np.array(means, np.float64)
+        if np.isfinite(column).any():
+            features[name] = column
     user = np.array([_mean(_likelihood_gains(outcome)) for outcome in outcomes], np.float64)
     return ProviderTable(
-        tuple(trial.unit for trial in matched.trials),
-        np.array([trial.stratum == IN for trial in matched.trials], bool),
-        np.array([len(_questions(outcome)) for outcome in outcomes], np.int64),
-        np.array([len(outcome["documents"]) for outcome in outcomes], np.int64),
-        {name: column for name, column in columns.items() if np.isfinite(column).any()},
-        user if np.isfinite(user).any() else None,
+        names=tuple(trial.unit for trial in matched.trials),
+        member=np.array([trial.stratum == IN for trial in matched.trials], bool),
+        n_questions=np.array([len(_questions(outcome)) for outcome in outcomes], np.int64),
+        n_documents=np.array([len(outcome["documents"]) for outcome in outcomes], np.int64),
+        features=features,
+        user=user if np.isfinite(user).any() else None,
     )
 
 
 def _questions(outcome: Json) -> list[Json]:
-    return [question for document in outcome["documents"] for question in document["questions"]]
+    """Return the questions of all documents of an outcome."""
+    return list(chain.from_iterable(document["questions"] for document in outcome["documents"]))
 
 
 def _feature_values(outcome: Json, name: str) -> list[float | None]:
@@ -368,12 +430,11 @@ def _feature_values(outcome: Json, name: str) -> list[float | None]:
 
 def _likelihood_gains(outcome: Json) -> list[float | None]:
     """Compute by document how much likelier the true answers became, nats a token."""
-    documents = [
-        [_difference(question, "loss") for question in own["questions"]]
-        for own in outcome["documents"]
-    ]
-    means = [_mean(losses) for losses in documents]
-    return [None if mean is None else -mean for mean in means]
+    gains: list[float | None] = []
+    for document in outcome["documents"]:
+        mean = _mean(_difference(question, "loss") for question in document["questions"])
+        gains.append(None if mean is None else -mean)
+    return gains
 
 
 def reference_losses(matched: Matched) -> Floats:
@@ -397,5 +458,6 @@ def _difference(question: Json, name: str) -> float | None:
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known else None
+    """Return the mean of the values that are there; None without any."""
+    present = [value for value in values if value is not None]
+    return float(np.mean(present)) if present else None

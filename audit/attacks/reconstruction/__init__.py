@@ -1,3 +1,3 @@
-"""Reconstruction of scrubbed fields: CDMI, one-shot and multi-shot (Dentan, Paran & Shabou 2024)."""
+"""Reconstruct scrubbed fields: CDMI, one-shot and multi-shot (Dentan, Paran & Shabou 2024)."""
 
 from audit.attacks.reconstruction.attack import Reconstruction

@@ -1,9 +1,9 @@
 """The CDMI attack: algorithm 2 of the paper, its baseline, and the attacker's own ceiling."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from numpy.random import Generator as Rng
 from pydantic import Field
@@ -36,7 +36,7 @@ from audit.attacks.reconstruction.table import (
 )
 from audit.attacks.text import SENTENCES
 from audit.case import Case
-from audit.corpus.documents import Corpus
+from audit.corpus.documents import Corpus, Document, Split
 from audit.corpus.folding import fold, occurrences
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.record import Reason, Result
@@ -48,6 +48,7 @@ N_ATTEMPTS = 8
 """Under every budget."""
 
 OWN_MARKS = "no public masked language model has the model's tokens and could propose values"
+NO_LOSS = "the model has neither a masked-language-model head nor a training loss over tokens"
 REWORDED = "the countermeasure changes questions and allows no candidate in place of a page’s token"
 UNFIT: Mapping[str, str] = text_of("reconstruction").labels["unfit"]
 """Tasks whose models, or most of them, cannot be attacked this way, and why."""
@@ -116,49 +117,47 @@ class Reconstruction(Attack):
 
     def applies(self, case: Case) -> list[Reason]:
         """See `Attack.applies`."""
-        known = case.target.card.is_model
-        barred = self._barred(case) if known else UNFIT.get(case.corpus.manifest.task.kind)
+        barred = self._barred(case)
         if barred is not None:
             return [Reason("model", barred)]
-        reasons, references = [], case.corpus.manifest.references
-        split = missing_split(
-            one for one in case.corpus.of(*AUDITED) if any(entity.attack for entity in one.entities)
-        )
+        reasons = []
+        split = missing_split(filter(_has_field, case.corpus.of(*AUDITED)))
         if split is not None:
             reasons.append(
                 Reason("data", f"no field to attack in {split} documents", text_of(self.name).add)
             )
-        if not known and references.auxiliary is None and not case.corpus.of("public"):
-            reasons.append(Reason("missing", SENTENCES["no_auxiliary"]))
-        elif not known and references.auxiliary is None and references.pretrained is None:
-            reasons.append(Reason("missing", SENTENCES["no_pretrained"]))
+        lacking = _missing_reference(case)
+        if lacking is not None:
+            reasons.append(Reason("missing", lacking))
         return reasons
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
-        """See `Attack.units`: documents with a field of each group, at most: only a tokenizer tells its tokens."""
+        """See `Attack.units`.
+
+        These are documents with a field of each group, at most: only a tokenizer tells its tokens.
+        """
         seen = occurrences(corpus)
-        documents: Counter[tuple[str, str]] = Counter()
+        documents: Counter[tuple[Split, str]] = Counter()
         for document in corpus.of(*AUDITED):
-            texts = [
-                fold(document.text_of(entity)) for entity in document.entities if entity.attack
-            ]
-            held = {"unique" if seen[text].unique else "repeated" for text in texts} | {
-                ALL for _ in texts
-            }
-            documents.update([(document.split, group) for group in held])
-        sides = {
-            metric: [documents[split, metric.partition(".")[2]] for split in AUDITED]
-            for metric in LIMITED
-        }
+            groups = set()
+            for entity in document.entities:
+                if entity.attack:
+                    unique = seen[fold(document.text_of(entity))].unique
+                    groups |= {"unique" if unique else "repeated", ALL}
+            documents.update((document.split, group) for group in groups)
         methods = Counter(metric for metric, _ in methods_of(LIMITED))
         kind = kind_of_difference(corpus)
-        return tuple(
-            Units(metric, kind, "documents", *sides[metric], methods=methods[metric])
-            for metric in sides
-        )
+        units = []
+        for metric in LIMITED:
+            group = metric.partition(".")[2]
+            sides = [documents[split, group] for split in AUDITED]
+            units.append(Units(metric, kind, "documents", *sides, methods=methods[metric]))
+        return tuple(units)
 
     def _barred(self, case: Case) -> str | None:
-        """Return why this model cannot be attacked this way; None when it can."""
+        """Return why this model, or any for the task, cannot be attacked; None when it can."""
+        if not case.target.card.is_model:
+            return UNFIT.get(case.corpus.manifest.task.kind)
         if case.corpus.manifest.task.kind == "intent-slots":
             return UNFIT["intent-slots"]
         if points(case.target):
@@ -167,18 +166,15 @@ class Reconstruction(Attack):
             return UNFIT["parsing"]
         if case.target.card.family in OWN_VOCABULARIES:
             return OWN_MARKS
-        if not {FillMask, TrainingLoss} & case.target.answers:
-            if AnswerLoss in case.target.answers:
-                sees = (
-                    SENTENCES["no_tokens"]
-                    if getattr(case.target, "needs_image", True)
-                    else SENTENCES["in_a_prompt"]
-                )
-                return sees if hasattr(case.target, "encode") else REWORDED
-            return (
-                "the model has neither a masked-language-model head nor a training loss over tokens"
-            )
-        return None
+        if {FillMask, TrainingLoss} & case.target.answers:
+            return None
+        if AnswerLoss not in case.target.answers:
+            return NO_LOSS
+        if not hasattr(case.target, "encode"):
+            return REWORDED
+        if getattr(case.target, "needs_image", True):
+            return SENTENCES["no_tokens"]
+        return SENTENCES["in_a_prompt"]
 
     def trials(self, case: Case) -> list[Trial]:
         """List fields of member and held-out documents.
@@ -190,14 +186,14 @@ class Reconstruction(Attack):
         return [field.trial for field in self._fields(case) if field.left_out is None]
 
     def usual_trials(self, case: Case) -> list[Trial]:
-        """List the trials of fields of `min_tokens` to `max_tokens` tokens, which the paper attacks."""
+        """List the trials of fields of `min_tokens` to `max_tokens` tokens, as in the paper."""
         return [trial for trial in self.trials(case) if trial.stratum in AUDITED]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
-        """Reconstruct one field with the target, again without it, and see whether the truth was within reach.
+        """Reconstruct one field with the target, and again without it.
 
         "attack" and "baseline" are the attempts of the default method; "methods" holds those of the
-        others.
+        others. "reached" says whether the truth was within reach.
         """
         field = field_of(case, trial, self.min_tokens, self.max_tokens)
         assert field.page is not None
@@ -210,7 +206,7 @@ class Reconstruction(Attack):
             attacker.proposals if shared else self._from_public(case, page, field.positions)
         )
         sources = rng.spawn(2 * len(self.rules) + 1)
-        found: dict[str, tuple[cdmi.Reconstructed, cdmi.Reconstructed]] = {}
+        attempts: dict[str, tuple[cdmi.Reconstructed, cdmi.Reconstructed]] = {}
         for index, (method, rule) in enumerate(self.rules.items()):
             n_attempts = 1 if method == LOWEST_LOSS else self.n_attempts
             # Without losses the likeliest candidate is the proposer's: the public model need not be
@@ -221,10 +217,10 @@ class Reconstruction(Attack):
             attack_rng, baseline_rng = sources[2 * index : 2 * index + 2]
             attack = yield from cdmi.reconstruct(decides, rule, n_attempts, attack_rng)
             baseline = yield from cdmi.reconstruct(public, rule, n_attempts, baseline_rng)
-            found[method] = (attack, baseline)
+            attempts[method] = (attack, baseline)
         truth = tuple(field.page.ids[list(field.positions)].tolist())
         reached = yield from cdmi.reaches(attacker.proposals, truth)
-        attack, baseline = found.pop(DEFAULT)
+        attack, baseline = attempts.pop(DEFAULT)
         planted = cdmi.PlantedMemory(attacker, truth)
         detected = {}
         for (method, rule), source in zip(
@@ -237,7 +233,7 @@ class Reconstruction(Attack):
         return {
             "truth": [*truth],
             **_attempts(attack, baseline),
-            "methods": {method: _attempts(*players) for method, players in found.items()},
+            "methods": {method: _attempts(*players) for method, players in attempts.items()},
             "reached": reached and not attack.blind,
             "planted": detected,
             "single": attack.single,
@@ -247,7 +243,10 @@ class Reconstruction(Attack):
     def _attacker(
         self, case: Case, page: Encoding, positions: tuple[int, ...]
     ) -> cdmi.JudgedCandidates:
-        """Choose the attacker: a target with a masked-language-model head needs no help from the public model."""
+        """Choose the attacker.
+
+        A target with a masked-language-model head needs no help from the public model.
+        """
         public = case.references.auxiliary
         assert public is not None
         if FillMask in case.target.answers:
@@ -272,41 +271,15 @@ class Reconstruction(Attack):
     def evidence(
         self, case: Case, trials: Sequence[Trial], outcomes: Outcomes
     ) -> Iterator[Evidence]:
-        """Yield each value, and what was recovered of it with the model and without, one object a field or end.
+        """Yield each value, and what was recovered of it with the model and without.
 
-        What was recovered is the first attempt's of the default method, or another method's where
-        that one is right, or the lowest loss nearly.
+        One object is yielded a field or end. What was recovered is the first attempt's of the
+        default method, or another method's where that one is right, or the lowest loss nearly.
         """
-        fields, spelled = self._tried(case, trials), case.token_target.token_strings
+        fields = self._tried(case, trials)
+        spelled = case.token_target.token_strings
         for field, outcome in zip(fields, outcomes, strict=True):
-            firsts = {
-                method: (found["attack"][0], found["baseline"][0])
-                for method, found in _by_method(outcome)
-            }
-            right = [
-                method for method, (shot, _) in firsts.items() if shot["tokens"] == outcome["truth"]
-            ]
-            near = is_near(spelled(firsts[LOWEST_LOSS][0]["tokens"]), spelled(outcome["truth"]))
-            shown, baseline = firsts[right[0] if right else LOWEST_LOSS if near else DEFAULT]
-            whole = field.part == "whole"
-            in_words = field.document.text_of(field.entity) if whole else None
-            yield {
-                "attack": self.name,
-                "document": field.document.id,
-                "field": field.entity.id if whole else f"{field.entity.id} ({field.part})",
-                "category": field.entity.category,
-                "split": field.document.split,
-                "value": in_words or spelled(outcome["truth"]),
-                "recovered": spelled(shown["tokens"]),
-                "baseline": spelled(baseline["tokens"]),
-                "exact": bool(right),
-                "near": near,
-                "exact_in_any_attempt": any(
-                    shot["tokens"] == outcome["truth"]
-                    for _, found in _by_method(outcome)
-                    for shot in found["attack"]
-                ),
-            }
+            yield {"attack": self.name, **_describe_field(field, outcome, spelled)}
         blind = blind_baseline.by_split(case.corpus, (field.document for field in fields))
         yield from paired_by_field(case, fields, outcomes, by_lot=blind.by_lot).items()
 
@@ -317,9 +290,69 @@ class Reconstruction(Attack):
         return all_fields(case, self.min_tokens, self.max_tokens)
 
 
+def _has_field(document: Document) -> bool:
+    """Test whether a document has a field to attack."""
+    return any(entity.attack for entity in document.entities)
+
+
+def _missing_reference(case: Case) -> str | None:
+    """Describe, before there is a model, which reference nobody gives; None where nothing lacks."""
+    references = case.corpus.manifest.references
+    if case.target.card.is_model or references.auxiliary is not None:
+        return None
+    if not case.corpus.of("public"):
+        return SENTENCES["no_auxiliary"]
+    if references.pretrained is None:
+        return SENTENCES["no_pretrained"]
+    return None
+
+
+def _describe_field(
+    field: PageField, outcome: Json, spelled: Callable[[Sequence[int]], str]
+) -> dict[str, Any]:
+    """Describe what was recovered of one field, see `Reconstruction.evidence`."""
+    truth = outcome["truth"]
+    attempts = dict(_by_method(outcome))
+    right = [
+        method for method, players in attempts.items() if players["attack"][0]["tokens"] == truth
+    ]
+    near = is_near(spelled(attempts[LOWEST_LOSS]["attack"][0]["tokens"]), spelled(truth))
+    if right:
+        method = right[0]
+    elif near:
+        method = LOWEST_LOSS
+    else:
+        method = DEFAULT
+    exact_in_any_attempt = False
+    for players in attempts.values():
+        if any(shot["tokens"] == truth for shot in players["attack"]):
+            exact_in_any_attempt = True
+    name = field.entity.id
+    value = spelled(truth)
+    if field.part == "whole":
+        value = field.document.text_of(field.entity) or value
+    else:
+        name += f" ({field.part})"
+    return {
+        "document": field.document.id,
+        "field": name,
+        "category": field.entity.category,
+        "split": field.document.split,
+        "value": value,
+        "recovered": spelled(attempts[method]["attack"][0]["tokens"]),
+        "baseline": spelled(attempts[method]["baseline"][0]["tokens"]),
+        "exact": bool(right),
+        "near": near,
+        "exact_in_any_attempt": exact_in_any_attempt,
+    }
+
+
 def _attempts(attack: cdmi.Reconstructed, baseline: cdmi.Reconstructed) -> dict[str, Json]:
-    players = {"attack": attack, "baseline": baseline}
-    return {name: [shot.as_json() for shot in own.shots] for name, own in players.items()}
+    """Convert what both players reconstructed for the journal."""
+    return {
+        "attack": [shot.as_json() for shot in attack.shots],
+        "baseline": [shot.as_json() for shot in baseline.shots],
+    }
 
 
 def _by_method(outcome: Json) -> list[tuple[str, Json]]:

@@ -20,7 +20,9 @@ Prefix = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Proposals:
-    """Steps 1 of one field: attempts, attack and baseline share what follows a prefix (methods.md#reconstruction).
+    """Steps 1 of one field: attempts, attack and baseline share what follows a prefix.
+
+    See methods.md#reconstruction.
 
     Attributes:
         proposer: a target with a masked-language-model head.
@@ -62,16 +64,17 @@ class Alone:
     def knowledge(
         self, prefixes: Sequence[Prefix]
     ) -> Generator[Request, Any, list[PrefixKnowledge]]:
-        """Return what it knows of the candidates after each of these prefixes, which are of one length."""
-        return [
-            PrefixKnowledge(found.ids, found.logits)
-            for found in (yield from self.proposals.after(prefixes))
-        ]
+        """Return what it knows of the candidates after each prefix; all are of one length."""
+        proposed = yield from self.proposals.after(prefixes)
+        return [PrefixKnowledge(candidates.ids, candidates.logits) for candidates in proposed]
 
 
 @dataclass(frozen=True, eq=False)
 class JudgedCandidates:
-    """Step 2: the public model proposes, and the target's training loss is read with every candidate, once a prefix."""
+    """Step 2: the public model proposes, and the target judges.
+
+    The target's training loss is read with every candidate, once a prefix.
+    """
 
     query: ClassVar[type[TrainingLoss] | type[CandidateLogits]] = TrainingLoss
     answer: ClassVar[str] = "losses"
@@ -82,33 +85,39 @@ class JudgedCandidates:
     def knowledge(
         self, prefixes: Sequence[Prefix]
     ) -> Generator[Request, Any, list[PrefixKnowledge]]:
-        """Return what it knows of the candidates after each of these prefixes, which are of one length."""
+        """Return what it knows of the candidates after each prefix; all are of one length."""
         proposed = dict(zip(prefixes, (yield from self.proposals.after(prefixes)), strict=True))
-        new = {prefix: found for prefix, found in proposed.items() if prefix not in self._answers}
+        new = {
+            prefix: candidates
+            for prefix, candidates in proposed.items()
+            if prefix not in self._answers
+        }
         self._answers.update(zip(new, (yield from self._asked(new)), strict=True))
-        known = ((proposed[prefix], {self.answer: self._answers[prefix]}) for prefix in prefixes)
-        return [PrefixKnowledge(found.ids, found.logits, **answer) for found, answer in known]
+        knowledge = []
+        for prefix in prefixes:
+            candidates = proposed[prefix]
+            answer = {self.answer: self._answers[prefix]}
+            knowledge.append(PrefixKnowledge(candidates.ids, candidates.logits, **answer))
+        return knowledge
 
     def read_at(self, prefix: Prefix) -> Floats:
         """Return the losses after a prefix.
 
         If it was not asked about, after the first other prefix of its length.
         """
-        found = self._answers.get(prefix)
-        return (
-            self._answers[min(one for one in self._answers if len(one) == len(prefix))]
-            if found is None
-            else found
-        )
+        if prefix in self._answers:
+            return self._answers[prefix]
+        alike = [answered for answered in self._answers if len(answered) == len(prefix)]
+        return self._answers[min(alike)]
 
     def _asked(
         self, candidates: Mapping[Prefix, Candidates]
     ) -> Generator[Request, Any, list[Floats]]:
-        page, positions = self.proposals.page_after, self.proposals.positions
-        queries = [
-            self.query(page(prefix), positions[len(prefix)], found.ids)
-            for prefix, found in candidates.items()
-        ]
+        queries = []
+        for prefix, proposed in candidates.items():
+            page = self.proposals.page_after(prefix)
+            position = self.proposals.positions[len(prefix)]
+            queries.append(self.query(page, position, proposed.ids))
         return ask_all(self.target, queries)
 
 
@@ -149,20 +158,19 @@ class PlantedMemory:
     def knowledge(
         self, prefixes: Sequence[Prefix]
     ) -> Generator[Request, Any, list[PrefixKnowledge]]:
-        """Return what it knows of the candidates after each of these prefixes, which are of one length."""
+        """Return what it knows of the candidates after each prefix; all are of one length."""
         candidates = yield from self.proposals.after(prefixes)
-        return [
-            self._planted(found, prefix) for prefix, found in zip(prefixes, candidates, strict=True)
-        ]
+        return [self._planted(*pair) for pair in zip(candidates, prefixes, strict=True)]
 
-    def _planted(self, found: Candidates, prefix: Prefix) -> PrefixKnowledge:
-        true = found.ids == self.truth[len(prefix)]
+    def _planted(self, candidates: Candidates, prefix: Prefix) -> PrefixKnowledge:
+        """Return what is known of the candidates after a prefix, the true one remembered."""
+        ids = candidates.ids
+        logits = candidates.logits
+        true = ids == self.truth[len(prefix)]
         if isinstance(self.attacker, MaskedModel):
-            return PrefixKnowledge(found.ids, found.logits + true * memory_of(found.logits))
+            return PrefixKnowledge(ids, logits + true * memory_of(logits))
         losses = self.attacker.read_at(prefix)
-        return PrefixKnowledge(
-            found.ids, found.logits, np.maximum(losses - true * memory_of(losses), 0.0)
-        )
+        return PrefixKnowledge(ids, logits, np.maximum(losses - true * memory_of(losses), 0.0))
 
 
 Player = Alone | JudgedCandidates | PlantedMemory
@@ -174,10 +182,8 @@ def nodes_after(
 ) -> Generator[Request, Any, dict[Prefix, Node]]:
     """Compute one step of algorithm 2 for prefixes of one length."""
     knowledge = yield from player.knowledge(prefixes)
-    return {
-        prefix: rule.node(found, len(prefix))
-        for prefix, found in zip(prefixes, knowledge, strict=True)
-    }
+    nodes = zip(prefixes, knowledge, strict=True)
+    return {prefix: rule.node(candidates, len(prefix)) for prefix, candidates in nodes}
 
 
 @dataclass(frozen=True)
@@ -223,7 +229,10 @@ def reconstruct(
 
 
 def reaches(proposals: Proposals, truth: Prefix) -> Generator[Request, Any, bool]:
-    """Return whether every token is among the candidates, given the true ones before it (methods.md#reconstruction)."""
+    """Return whether every token is among the candidates, given the true ones before it.
+
+    See methods.md#reconstruction.
+    """
     for step, token in enumerate(truth):
         (candidates,) = yield from proposals.after([truth[:step]])
         if token not in candidates.ids:

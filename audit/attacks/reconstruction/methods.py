@@ -1,7 +1,8 @@
-"""Methods: an attempt takes its next token as published (steps 3 to 6), or always the one that the target likes best.
+"""Methods: how an attempt takes its next token.
 
-A method is a rule. What is known of the candidates after a prefix does not depend on it, so all
-methods share it. The attempts of a field are ranked by how plausible each is (section 4.3).
+That is as published (steps 3 to 6), or always the one that the target likes best. A method is a
+rule. What is known of the candidates after a prefix does not depend on it, so all methods share it.
+The attempts of a field are ranked by how plausible each is (section 4.3).
 """
 
 from collections.abc import Sequence
@@ -46,8 +47,8 @@ class Shot:
 def read_shots(outcome: Sequence[dict[str, Any]]) -> list[Shot]:
     """Read attempts from the journal."""
     return [
-        Shot(tuple(one["tokens"]), tuple(one["log_target"]), tuple(one["log_public"]))
-        for one in outcome
+        Shot(tuple(shot["tokens"]), tuple(shot["log_target"]), tuple(shot["log_public"]))
+        for shot in outcome
     ]
 
 
@@ -75,7 +76,10 @@ def best(shots: Sequence[Shot], *, with_target: bool) -> tuple[Shot, float]:
 
 
 def temperature_at(step: int, temperature: float, temperature_start: float) -> float:
-    """Compute T_t = T (1 + (T_start - 1) max(0, 1 - t/3)), t = 0, 1, ...: hot first, T from the fourth token on."""
+    """Compute T_t = T (1 + (T_start - 1) max(0, 1 - t/3)), t = 0, 1, ...
+
+    It is hot first, and T from the fourth token on.
+    """
     return temperature * (1 + (temperature_start - 1) * max(0.0, 1 - step / HOT_STEPS))
 
 
@@ -88,9 +92,10 @@ def most_likely(probabilities: Floats, ids: Ints) -> Ints:
 
 
 def nucleus(probabilities: Floats, ids: Ints, top_p: float) -> Ints:
-    """Return the indices of the smallest set of best candidates whose probabilities reach `top_p` (step 6).
+    """Return the indices of the nucleus (step 6).
 
-    Best first; ties go to the lower token id.
+    That is the smallest set of best candidates whose probabilities reach `top_p`. Best
+    first; ties go to the lower token id.
     """
     order = most_likely(probabilities, ids)
     reached = np.cumsum(probabilities[order])

@@ -64,8 +64,9 @@ SERIES: tuple[tuple[Split, str], ...] = (
 )
 """Split and player of what is shown side by side."""
 TRAINED_ON = 0.05
-"""With the lower bound of the gain on held-out fields over it, held-out documents look trained on: it is the most that
-`default.toml` lets members gain."""
+"""With the lower bound of the gain on held-out fields over it, held-out documents look trained on.
+
+It is the most that `default.toml` lets members gain."""
 APART = 0.05
 """The excess of one kind of fields over which no limit is passed: that of `default.toml` on all."""
 SUREST = 0.05
@@ -92,12 +93,12 @@ def measure_fields(
         rng: the source of randomness.
         progress: advanced for every measurement.
     """
-    streams, seen = Streams(rng), occurrences(case.corpus)
+    streams = Streams(rng)
+    seen = occurrences(case.corpus)
 
     def table_of(length: Length) -> FieldTable:
         rows = [index for index, field in enumerate(fields) if field.length == length]
-        own, found = [fields[row] for row in rows], [outcomes[row] for row in rows]
-        return build_table(case, own, found)
+        return build_table(case, [fields[row] for row in rows], [outcomes[row] for row in rows])
 
     offered = Counter(FieldKind.of(field, seen) for field in everything)
     usual = [
@@ -135,12 +136,18 @@ def measure_fields(
 
 
 def methods_by_metric(table: FieldTable, metrics: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return the methods of each limited metric (`Result.methods`), those of the input alone included."""
-    ways = {
-        name: [name, *({name.replace(".unique", ".input_only")} & {*table.limited} - {name})]
-        for name in metrics
-    }
-    return {name: tuple(named(*pair) for pair in methods_of(own)) for name, own in ways.items()}
+    """Return the methods of each limited metric (`Result.methods`).
+
+    Those of the input alone are included.
+    """
+    methods = {}
+    for metric in metrics:
+        variants = [metric]
+        input_only = metric.replace(".unique", ".input_only")
+        if input_only != metric and input_only in table.limited:
+            variants.append(input_only)
+        methods[metric] = tuple(named(*pair) for pair in methods_of(variants))
+    return methods
 
 
 def jobs(
@@ -158,13 +165,13 @@ def jobs(
         name = named(metric, method)
         rows = table.judged_by(method).group(metric.partition(".")[2])
         yield partial(excess, name, rows, method, streams[name], by_lot=populations.exact.by_lot)
-    unique = {
-        method: own.where(own.unique)
-        for method in (*METHODS, NEAR)
-        for own in [table.judged_by(method)]
-    }
+    unique: dict[str, FieldTable] = {}
+    for method in (*METHODS, NEAR):
+        judged = table.judged_by(method)
+        unique[method] = judged.where(judged.unique)
     for _, method in methods_of([measuring.VALUES]):
-        values, gain = named(measuring.VALUES, method), named(GAIN, method)
+        values = named(measuring.VALUES, method)
+        gain = named(GAIN, method)
         tried = unique[method].tried(method)
         yield partial(
             count_values, values, tried, populations.of(method), excess_rate, streams[values]
@@ -178,18 +185,35 @@ def jobs(
     groups = sorted({metric.partition(".")[2] for metric in table.limited} - {ALL, "repeated"})
     yield partial(_detection, POWER, [table.group(group).split("heldout") for group in groups])
     for split, player in SERIES:
-        rows = table.split(split)
-        yield partial(_exact, f"pr.{split}.{player}", rows, player, DEFAULT)
-        for _, method in methods_of([measuring.VALUES]):
-            own = unique[method].split(split).group("unique")
-            yield partial(_exact, named(f"pr.{split}.{player}.unique", method), own, player, method)
-        yield partial(_surest, f"acc_at_5.{split}.{player}", rows, player)
+        yield from _jobs_of_series(table, unique, split, player)
+
+
+def _jobs_of_series(
+    table: FieldTable, unique: Mapping[str, FieldTable], split: Split, player: str
+) -> Iterator[measuring.Job]:
+    """Yield what is shown of a player on the fields of a split.
+
+    Args:
+        table: fields of usual length.
+        unique: of these, by method, those whose value stands in one document.
+        split: the split.
+        player: one of `PLAYERS`.
+    """
+    rows = table.split(split)
+    yield partial(_exact, f"pr.{split}.{player}", rows, player, DEFAULT)
+    for _, method in methods_of([measuring.VALUES]):
+        unique_rows = unique[method].split(split).group("unique")
+        name = named(f"pr.{split}.{player}.unique", method)
+        yield partial(_exact, name, unique_rows, player, method)
+    yield partial(_surest, f"acc_at_5.{split}.{player}", rows, player)
 
 
 def test_kinds(
     apart: Mapping[Length, FieldTable], usual: FieldTable, streams: Streams, kinds: KindsCheck
 ) -> None:
-    """Test whether values of one length or category are known by any method, whatever is known of all together.
+    """Test whether values of one length or category are known by any method.
+
+    They are tested whatever is known of all together.
 
     Args:
         apart: fields of each unusual length.
@@ -211,11 +235,22 @@ def test_kinds(
 
 
 def _unresolved(name: str, tables: Sequence[FieldTable], needed: int) -> Unresolved | None:
-    """Return why a measurement on a table, or a comparison of members and held-out documents, cannot be had."""
+    """Return why a measurement cannot be had; None when it can.
+
+    Args:
+        name: name of the measurement.
+        tables: one table, or those of members and of held-out documents, which it compares.
+        needed: number of documents that it needs.
+    """
     documents = [table.n_documents for table in tables]
     if min(documents) >= 2:
         return None
-    of = "" if len(tables) == 1 else "training " if documents[0] < 2 else "unseen "
+    if len(tables) == 1:
+        of = ""
+    elif documents[0] < 2:
+        of = "training "
+    else:
+        of = "unseen "
     return Unresolved(
         name, f"fewer than two {of}documents with such fields", min(documents), needed
     )
@@ -230,16 +265,18 @@ def excess(
     by_lot: bool = False,
     of_baseline: bool = False,
 ) -> Measurement:
-    """Compute (attack - baseline) on member fields minus the same on held-out fields (methods.md#held-out-control).
+    """Compute (attack - baseline) on member fields minus the same on held-out fields.
+
+    See methods.md#held-out-control.
 
     Args:
-        name: of the metric.
-        table: of the fields.
-        method: of the attack.
+        name: name of the metric.
+        table: table of the fields.
+        method: method of the attack.
         rng: the source of randomness.
         by_lot: whether a lot chose the members: then a needless baseline is left out
             (`rates.choose_columns`).
-        of_baseline: compare what the baseline alone finds.
+        of_baseline: whether to compare what the baseline alone finds.
     """
     splits = [table.split(split) for split in AUDITED]
     if (few := _unresolved(name, splits, measuring.NEEDED_DOCUMENTS)) is not None:
@@ -247,12 +284,12 @@ def excess(
     exact = name.startswith(EXCESSES[0])
     columns: list[Columns] = []
     for rows in splits:
-        found = rows.exact if exact else rows.similar
-        baseline = found[named("baseline", method)]
+        shares = rows.exact if exact else rows.similar
+        baseline = shares[named("baseline", method)]
         if of_baseline:
             columns.append((baseline, None, rows.cluster))
         else:
-            columns.append((found[named("attack", method)], baseline, rows.cluster))
+            columns.append((shares[named("attack", method)], baseline, rows.cluster))
     chosen = choose_columns(columns, by_lot=by_lot)
     interval = excess_rate(chosen, rng) if exact else excess_mean(chosen, rng)
     return estimate(name, interval, "fields", 0.0, "held-out")
@@ -274,42 +311,43 @@ def _exact(name: str, table: FieldTable, player: str, method: str) -> Measuremen
 def _beside_baseline(
     name: str, interval: Interval, table: FieldTable, player: str, baseline: float
 ) -> Measurement:
-    null = (
-        (float(baseline), "public model")
-        if player == "attack"
-        else (float(table.chance.mean()), "chance")
-    )
-    return estimate(name, interval, "fields", *null)
+    """Return an estimate with its null: the public model, or chance for the public model."""
+    if player == "attack":
+        return estimate(name, interval, "fields", float(baseline), "public model")
+    return estimate(name, interval, "fields", float(table.chance.mean()), "chance")
 
 
 def _surest(name: str, table: FieldTable, player: str) -> Measurement:
     """Estimate AccAt(5 %) of the most plausible attempts; nulls as of `_exact`."""
     if (few := _unresolved(name, [table], MIN_CLUSTERS)) is not None:
         return few
-    score, exact = table.best[player, "score"], table.best[player, "exact"]
-    interval = at_interval(score, exact, table.cluster, SUREST)
+    interval = at_interval(
+        table.best[player, "score"], table.best[player, "exact"], table.cluster, SUREST
+    )
     baseline = at(table.best["baseline", "score"], table.best["baseline", "exact"], SUREST)
     return _beside_baseline(name, interval, table, player, baseline)
 
 
 def _detection(name: str, tables: Iterable[FieldTable]) -> Measurement:
-    """Estimate the share of held-out fields that any method rebuilds with a planted memory, and none without.
+    """Estimate the share of held-out fields that only a planted memory rebuilds.
 
-    Of the tables whose fields have limits of their own, the one with the smallest share counts.
+    Any method rebuilds them with the memory, and none without. Of the tables whose fields have
+    limits of their own, the one with the smallest share counts.
     """
-    found = []
+    detections = []
     for table in filter(len, tables):
         planted = np.any([*table.planted.values()], axis=0)
-        detected = planted & ~np.any(
-            [table.exact[named("attack", method)] > 0 for method in METHODS], axis=0
-        )
-        found.append(estimate(name, proportion(detected, table.cluster), "fields", 0.0, "chance"))
-    few = Unresolved(name, "no such field was attacked", 0, measuring.NEEDED_DOCUMENTS)
-    return min(found, key=lambda one: one.value, default=few)
+        rebuilt = [table.exact[named("attack", method)] > 0 for method in METHODS]
+        detected = planted & ~np.any(rebuilt, axis=0)
+        interval = proportion(detected, table.cluster)
+        detections.append(estimate(name, interval, "fields", 0.0, "chance"))
+    if not detections:
+        return Unresolved(name, "no such field was attacked", 0, measuring.NEEDED_DOCUMENTS)
+    return min(detections, key=lambda detection: detection.value)
 
 
 def _gain(name: str, table: FieldTable, method: str, rng: Generator) -> Measurement:
-    """Estimate the share of held-out fields rebuilt with the target, minus that by the public model alone."""
+    """Estimate the share of held-out fields that the target rebuilds, minus the public model's."""
     if (few := _unresolved(name, [table], MIN_CLUSTERS)) is not None:
         return few
     attack, baseline = (table.exact[named(player, method)] for player in PLAYERS)
@@ -326,14 +364,14 @@ def _reference_controls(table: FieldTable, blind: Blind, streams: Streams) -> tu
     """
     if not blind.in_doubt:
         return ()
-    found: list[Control] = []
+    controls: list[Control] = []
     for metric, method in methods_of(table.limited):
-        name, rows = named(metric, method), table.judged_by(method).group(metric.partition(".")[2])
+        name = named(metric, method)
+        rows = table.judged_by(method).group(metric.partition(".")[2])
         rng = streams[f"reference control of {name}"]
-        found += reference_control(
-            [name], excess(name, rows, method, rng, of_baseline=True), HELDOUT_GAIN
-        )
-    return tuple(found)
+        bound = excess(name, rows, method, rng, of_baseline=True)
+        controls += reference_control([name], bound, HELDOUT_GAIN)
+    return tuple(controls)
 
 
 def check_public_model(table: FieldTable, blind: Blind, streams: Streams) -> tuple[Check, ...]:
@@ -367,16 +405,17 @@ def check_public_model(table: FieldTable, blind: Blind, streams: Streams) -> tup
 
 def _gains(measurements: Sequence[Measurement]) -> list[Estimate]:
     """List what the target restores of held-out values beyond the public model, by method."""
-    return [one for one in measurements if isinstance(one, Estimate) and one.name.startswith(GAIN)]
+    estimates = [item for item in measurements if isinstance(item, Estimate)]
+    return [item for item in estimates if item.name.startswith(GAIN)]
 
 
 def check_heldout(measurements: Sequence[Measurement]) -> tuple[Check, ...]:
-    """Test whether the model gives held-out values back: then held-out documents are no control."""
-    found = _gains(measurements)
-    if not found:
+    """Test whether the model gives held-out values back: then they are no control."""
+    gains = _gains(measurements)
+    if not gains:
         return ()
-    most = max(found, key=lambda estimate: estimate.low)
-    p_value = min(1.0, len(found) * min(estimate.p_above(TRAINED_ON) for estimate in found))
+    most = max(gains, key=lambda estimate: estimate.low)
+    p_value = min(1.0, len(gains) * min(estimate.p_above(TRAINED_ON) for estimate in gains))
     numbers = {"points": 100 * most.value, "low": 100 * most.low, "high": 100 * most.high}
     reason = SENTENCES["heldout_gain"].format(**numbers)
     remedy = "keep documents aside that no training saw, then scan again"
@@ -387,12 +426,13 @@ def _diagnostics(outcomes: Sequence[Json]) -> tuple[Diagnostic, ...]:
     """Summarise the attempts of the default method on fields of usual length."""
     if not outcomes:
         return ()
-    distinct = [
-        len({shot.tokens for shot in read_shots(outcome["attack"])}) for outcome in outcomes
-    ]
+    distinct = [_n_distinct(outcome) for outcome in outcomes]
     steps = sum(len(outcome["truth"]) * len(outcome["attack"]) for outcome in outcomes)
     unusable = sum(outcome["unusable"] for outcome in outcomes) / steps
-    many = "median number of different reconstructions among a field's attempts; under 2, multi-shot equals one-shot"
+    many = (
+        "median number of different reconstructions among a field's attempts;"
+        " under 2, multi-shot equals one-shot"
+    )
     silent = (
         "share of the attack's steps without usable losses of the target (median 0 or not finite)"
     )
@@ -400,34 +440,42 @@ def _diagnostics(outcomes: Sequence[Json]) -> tuple[Diagnostic, ...]:
     return attempts, Diagnostic("unusable losses", unusable, silent)
 
 
+def _n_distinct(outcome: Json) -> int:
+    """Count the different reconstructions among the attempts of the default method."""
+    return len({shot.tokens for shot in read_shots(outcome["attack"])})
+
+
 def _hamming_histogram(table: FieldTable) -> Histogram:
-    counts = {
-        f"{label}, {player}": tuple(np.histogram(distances, HAMMING_EDGES)[0].tolist())
-        for (split, label), player in product(LABELS.items(), PLAYERS)
-        for distances in [np.round(1 - table.split(split).similar[player], 9)]
-    }
+    """Count the fields by the share of wrong tokens of each player's first attempt."""
+    counts = {}
+    for (split, label), player in product(LABELS.items(), PLAYERS):
+        distances = np.round(1 - table.split(split).similar[player], 9)
+        counts[f"{label}, {player}"] = tuple(np.histogram(distances, HAMMING_EDGES)[0].tolist())
     return Histogram("hamming", "normalised Hamming distance", HAMMING_EDGES, counts)
 
 
 def _most_documents(measurements: Iterable[Measurement]) -> str:
-    """Return the method by which most documents leak a value, as `documents_identified` counts them."""
+    """Return the method by which most documents leak a value, by `documents_identified`."""
     counted = {item.name: item.value for item in measurements if isinstance(item, Estimate)}
     return max(METHODS, key=lambda method: counted.get(named(measuring.DOCUMENTS, method), 0.0))
 
 
 def _returned(unique: FieldTable, method: str) -> tuple[Histogram, tuple[Count, ...]]:
-    """Count documents by how many of their own values a method rebuilds, and these values of members by kind."""
+    """Count documents by how many of their own values a method rebuilds.
+
+    With it, count these values of members by kind.
+    """
     hits: Bools = unique.exact[named("attack", method)] > 0
-    sides = {label: unique.member == (split == "member") for split, label in LABELS.items()}
+    sides = {}
+    for split, label in LABELS.items():
+        side = unique.member == (split == "member")
+        sides[label] = (hits[side], unique.cluster[side])
     kinds = Counter(unique.category[hits & unique.member].tolist())
     counts = [
         Count(f"returned: {kind}", n, "training values that came back")
         for kind, n in sorted(kinds.items())
     ]
-    returned = measuring.count_returned(
-        {label: (hits[own], unique.cluster[own]) for label, own in sides.items()}
-    )
-    return returned, tuple(counts)
+    return measuring.count_returned(sides), tuple(counts)
 
 
 def _counts(
@@ -437,28 +485,35 @@ def _counts(
 
     A long field counts once.
     """
-    reach = sum(
-        n for kind, n in offered.items() if kind.left_out is None and kind.length == "usual"
-    )
-    tried = Counter(
-        length for length, *_ in {(one.length, one.document.id, one.entity.id) for one in fields}
-    )
+    reach = 0
     left_out = Counter[str | None]()
     for kind, n in offered.items():
         left_out[kind.left_out] += n * (kind.part != "end")
+        if kind.left_out is None and kind.length == "usual":
+            reach += n
+    distinct = {(field.length, field.document.id, field.entity.id) for field in fields}
+    tried = Counter(length for length, *_ in distinct)
     numbers = {"fields within reach": reach, "fields attacked": tried["usual"]}
     numbers |= {f"{length} fields attacked": tried[length] for length in ("long", "short")}
-    for split, label in LABELS.items():
-        rows = table.split(split)
-        unique = int(rows.unique.sum())
-        numbers |= {f"{label} documents": rows.n_documents, f"{label} fields, unique": unique}
-        numbers[f"{label} fields, repeated"] = len(rows) - unique
-        if table.input_only.any():
-            numbers[f"{label} fields, input only"] = int(rows.input_only.sum())
+    numbers |= _numbers_by_split(table)
     left = (
         Count(f"left out: {name}", left_out[name], meaning) for name, meaning in REASONS.items()
     )
     return (*text_of("reconstruction").count(numbers), *left)
+
+
+def _numbers_by_split(table: FieldTable) -> dict[str, int]:
+    """Count the documents and fields of usual length of each split."""
+    numbers: dict[str, int] = {}
+    for split, label in LABELS.items():
+        rows = table.split(split)
+        unique = int(rows.unique.sum())
+        numbers[f"{label} documents"] = rows.n_documents
+        numbers[f"{label} fields, unique"] = unique
+        numbers[f"{label} fields, repeated"] = len(rows) - unique
+        if table.input_only.any():
+            numbers[f"{label} fields, input only"] = int(rows.input_only.sum())
+    return numbers
 
 
 def coverage(
@@ -467,9 +522,10 @@ def coverage(
     seen: Mapping[str, Occurrence],
     withheld: Counter[str],
 ) -> tuple[Coverage, ...]:
-    """Count the member fields that this scan attacked, of all that there are, in all and by category.
+    """Count the member fields that this scan attacked, of all that there are.
 
-    A long field counts once, even where only one of its ends was attacked.
+    Counted is in all and by category. A long field counts once, even where only one of its ends was
+    attacked.
 
     Args:
         offered: number of member and held-out fields by kind that the manifest offers, attacked or
@@ -478,15 +534,17 @@ def coverage(
         seen: occurrences of every value in the corpus.
         withheld: number of member fields that the manifest keeps out of the audit, by category.
     """
-    total, attacked, unique = Counter(withheld), Counter[str](), Counter[str]()
+    total = Counter(withheld)
     for kind, n in offered.items():
         if kind.split == "member" and kind.part != "end":
             total[kind.category] += n
-    for field in {(one.document.id, one.entity.id): one for one in fields}.values():
+    attacked = Counter[str]()
+    unique = Counter[str]()
+    for field in {(field.document.id, field.entity.id): field for field in fields}.values():
         kind = FieldKind.of(field, seen)
         if kind.split == "member":
             attacked[kind.category] += 1
             unique[kind.category] += kind.unique
-    return (
-        measuring.cover("fields", sorted(total), attacked, total, unique) if total.total() else ()
-    )
+    if not total.total():
+        return ()
+    return measuring.cover("fields", sorted(total), attacked, total, unique)

@@ -16,12 +16,13 @@ from audit.attacks.measuring import (
     NEAR,
     VALUES,
     ValueColumns,
+    ValueRow,
     columns_of,
     gains_of,
     is_near,
     scores_of,
 )
-from audit.attacks.reconstruction.methods import best, read_shots
+from audit.attacks.reconstruction.methods import Shot, best, read_shots
 from audit.case import Case, once_per_case
 from audit.corpus.documents import Split
 from audit.corpus.folding import Occurrence, fold, occurrences
@@ -29,7 +30,8 @@ from audit.engine.interface import Json
 from audit.stats.distances import hamming, join_near
 from audit.stats.paired import UnitScores
 
-DEFAULT, LOWEST_LOSS = "default", "lowest_loss"
+DEFAULT = "default"
+LOWEST_LOSS = "lowest_loss"
 METHODS = (DEFAULT, LOWEST_LOSS)
 PLAYERS = ("attack", "baseline")
 EXCESSES = ("excess_pr", "excess_hamming")
@@ -41,12 +43,14 @@ LIMITED = (
 WITH_NEAR = ("excess_pr.unique", f"excess_pr.{INPUT_ONLY}", VALUES)
 """Groups in which a nearly rebuilt value counts too (lowest loss). More would leave clean models
 undecided."""
-POWER, GAIN = "planted_detection.unique", "heldout_gain.unique"
+POWER = "planted_detection.unique"
+GAIN = "heldout_gain.unique"
 ALL = "all"
 FEWEST_ALONE = 300
-"""Documents of a split with values of the input alone from which on these are under a limit: a model that leaks nothing
-then passes as often as without them (benchmarks/input_only.md). Fewer are tested as any kind of
-values is."""
+"""Documents of a split with values of the input alone from which on these are under a limit.
+
+A model that leaks nothing then passes as often as without them (benchmarks/input_only.md). Fewer
+are tested as any kind of values is."""
 
 
 def named(name: str, method: str) -> str:
@@ -59,7 +63,12 @@ def named(name: str, method: str) -> str:
 
 def methods_of(metrics: Iterable[str]) -> list[tuple[str, str]]:
     """Pair each metric with the methods that have a number of it."""
-    return [(one, method) for one in metrics for method in METHODS + (NEAR,) * (one in WITH_NEAR)]
+    pairs: list[tuple[str, str]] = []
+    for metric in metrics:
+        pairs += [(metric, method) for method in METHODS]
+        if metric in WITH_NEAR:
+            pairs.append((metric, NEAR))
+    return pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,17 +101,12 @@ class FieldTable(ValueColumns):
 
         Values of the input alone from enough documents on.
         """
-        return (
-            *LIMITED,
-            *(
-                f"{metric}.{INPUT_ONLY}"
-                for metric in EXCESSES
-                if self.holds_input_only(FEWEST_ALONE)
-            ),
-        )
+        if not self.holds_input_only(FEWEST_ALONE):
+            return LIMITED
+        return (*LIMITED, *(f"{metric}.{INPUT_ONLY}" for metric in EXCESSES))
 
     def judged_by(self, method: str) -> Self:
-        """Return the fields with what a method takes for one value, and so for a value of one document."""
+        """Return the fields with what a method takes for one value, and for one of one document."""
         return replace(self, **self.near) if method == NEAR else self
 
     def tried(self, method: str) -> TriedValues:
@@ -113,88 +117,150 @@ class FieldTable(ValueColumns):
 
 @once_per_case
 def near_values(case: Case) -> tuple[dict[str, str], Counter[str]]:
-    """Return one name for all values of fields that are near each other, and the number of documents that hold one."""
-    held = {
-        (fold(page.text_of(one)), page.id)
-        for page in case.corpus.documents
-        for one in page.entities
-    }
-    names = join_near({value for value, _ in held})
-    return names, Counter(name for name, _ in {(names[value], page) for value, page in held})
+    """Return one name for all values of fields that are near each other.
+
+    With it comes the number of documents that hold one, by name.
+    """
+    places: set[tuple[str, str]] = set()
+    for page in case.corpus.documents:
+        for entity in page.entities:
+            places.add((fold(page.text_of(entity)), page.id))
+    names = join_near({value for value, _ in places})
+    named_places = {(names[value], page_id) for value, page_id in places}
+    return names, Counter(name for name, _ in named_places)
+
+
+@dataclass(frozen=True, eq=False)
+class _TriedField:
+    """A field that was tried, with its value and its outcome.
+
+    Attributes:
+        row: the field as a value of the table.
+        name: one name for all values that are near its value.
+        alone: whether one document alone holds a value that is near.
+        outcome: see `Reconstruction.attempt`.
+    """
+
+    row: ValueRow
+    name: str
+    alone: bool
+    outcome: Json
+
+    @property
+    def truth(self) -> list[int]:
+        """Return the tokens of the value."""
+        tokens: list[int] = self.outcome["truth"]
+        return tokens
+
+    def first_guess(self, method: str, player: str) -> list[int]:
+        """Return the tokens of a player's first attempt by a method."""
+        shots = self.outcome if method == DEFAULT else self.outcome["methods"][method]
+        tokens: list[int] = shots[player][0]["tokens"]
+        return tokens
+
+    def most_plausible(self, player: str) -> tuple[Shot, float]:
+        """Return a player's most plausible attempt by the default method, and its score."""
+        return best(read_shots(self.outcome[player]), with_target=player == "attack")
+
+
+def _tried_fields(
+    case: Case, attacked: Sequence[Field], outcomes: Sequence[Json]
+) -> list[_TriedField]:
+    """Join the fields that were tried with their outcomes."""
+    seen = occurrences(case.corpus)
+    names, n_documents = near_values(case)
+    tried = []
+    for field, outcome in zip(attacked, outcomes, strict=True):
+        text = fold(field.document.text_of(field.entity))
+        unique = seen[text].unique
+        unnamed = input_only(case.corpus, field.document, field.entity)
+        row = ValueRow(field.document, text, unique, unnamed, field.entity.category)
+        name = names[text]
+        alone = unique and n_documents[name] == 1
+        tried.append(_TriedField(row, name, alone, outcome))
+    return tried
 
 
 def build_table(case: Case, attacked: Sequence[Field], outcomes: Sequence[Json]) -> FieldTable:
-    """Return the fields and their outcomes (`Reconstruction.attempt`), in the same order, as a table."""
-    corpus, spelled, (names, n_documents) = (
-        case.corpus,
-        case.token_target.token_strings,
-        near_values(case),
+    """Return the fields and their outcomes as a table.
+
+    Args:
+        case: what was attacked.
+        attacked: the fields.
+        outcomes: see `Reconstruction.attempt`, in the same order.
+    """
+    tried = _tried_fields(case, attacked, outcomes)
+    near = {
+        "unique": np.array([field.alone for field in tried], bool),
+        "value": np.unique([field.name for field in tried], return_inverse=True)[1],
+        "weight": np.ones(len(tried)),
+    }
+    planted = {}
+    for method in METHODS:
+        planted[method] = np.array([field.outcome["planted"][method] for field in tried], bool)
+    vocabulary = float(case.target.card.vocabulary)
+    return FieldTable(
+        **columns_of(field.row for field in tried),
+        near=near,
+        exact=_exact_guesses(tried, case.token_target.token_strings),
+        similar=_similarities(tried),
+        planted=planted,
+        best=_most_plausible(tried),
+        chance=np.array([vocabulary ** -len(field.truth) for field in tried]),
     )
-    seen, texts = (
-        occurrences(corpus),
-        [fold(field.document.text_of(field.entity)) for field in attacked],
-    )
-    said = [names[text] for text in texts]
-    alone = [
-        seen[text].unique and n_documents[name] == 1 for text, name in zip(texts, said, strict=True)
-    ]
-    truths = [outcome["truth"] for outcome in outcomes]
-    exact, similar, plausible = {}, {}, {}
+
+
+def _exact_guesses(
+    tried: Sequence[_TriedField], spelled: Callable[[Sequence[int]], str]
+) -> dict[str, Floats]:
+    """Return `FieldTable.exact`.
+
+    Args:
+        tried: the fields.
+        spelled: the text of tokens.
+    """
+    exact: dict[str, Floats] = {}
     for method, player in product(METHODS, PLAYERS):
-        shots = [
-            outcome if method == DEFAULT else outcome["methods"][method] for outcome in outcomes
-        ]
-        firsts = [own[player][0]["tokens"] for own in shots]
-        pairs = list(zip(truths, firsts, strict=True))
-        exact[named(player, method)] = np.array([float(truth == guess) for truth, guess in pairs])
-        similar[named(player, method)] = np.array(
-            [1 - hamming(truth, guess) for truth, guess in pairs]
-        )
+        hits = [float(field.truth == field.first_guess(method, player)) for field in tried]
+        exact[named(player, method)] = np.array(hits)
     for player in PLAYERS:
-        lowest = [outcome["methods"][LOWEST_LOSS][player][0]["tokens"] for outcome in outcomes]
         near = [
-            is_near(spelled(guess), spelled(truth))
-            for truth, guess in zip(truths, lowest, strict=True)
+            is_near(spelled(field.first_guess(LOWEST_LOSS, player)), spelled(field.truth))
+            for field in tried
         ]
         exact[named(player, NEAR)] = np.array(near, np.float64)
-        chosen = [
-            best(read_shots(outcome[player]), with_target=player == "attack")
-            for outcome in outcomes
-        ]
-        right = [
-            truth == list(shot.tokens) for truth, (shot, _) in zip(truths, chosen, strict=True)
-        ]
-        plausible[player, "score"] = np.array([score for _, score in chosen])
-        plausible[player, "exact"] = np.array(right, np.float64)
-    return FieldTable(
-        **columns_of(
-            (
-                one.document,
-                text,
-                seen[text].unique,
-                input_only(corpus, one.document, one.entity),
-                one.entity.category,
-            )
-            for one, text in zip(attacked, texts, strict=True)
-        ),
-        near={
-            "unique": np.array(alone, bool),
-            "value": np.unique(said, return_inverse=True)[1],
-            "weight": np.ones(len(attacked)),
-        },
-        exact=exact,
-        similar=similar,
-        planted={
-            method: np.array([outcome["planted"][method] for outcome in outcomes], bool)
-            for method in METHODS
-        },
-        best=plausible,
-        chance=np.array([float(case.target.card.vocabulary) ** -len(truth) for truth in truths]),
-    )
+    return exact
+
+
+def _similarities(tried: Sequence[_TriedField]) -> dict[str, Floats]:
+    """Return `FieldTable.similar`."""
+    similar: dict[str, Floats] = {}
+    for method, player in product(METHODS, PLAYERS):
+        shares = [1 - hamming(field.truth, field.first_guess(method, player)) for field in tried]
+        similar[named(player, method)] = np.array(shares)
+    return similar
+
+
+def _most_plausible(tried: Sequence[_TriedField]) -> dict[tuple[str, str], Floats]:
+    """Return `FieldTable.best`."""
+    columns: dict[tuple[str, str], Floats] = {}
+    for player in PLAYERS:
+        scores = []
+        hits = []
+        for field in tried:
+            shot, score = field.most_plausible(player)
+            scores.append(score)
+            hits.append(field.truth == list(shot.tokens))
+        columns[player, "score"] = np.array(scores)
+        columns[player, "exact"] = np.array(hits, np.float64)
+    return columns
 
 
 class Populations(NamedTuple):
-    """What the counts are of, values taken for one where they are equal, and where they are near each other."""
+    """What the counts are of.
+
+    Values are taken for one where they are equal (`exact`), or near each other (`near`).
+    """
 
     exact: Population
     near: Population
@@ -212,14 +278,17 @@ def weigh(
     *,
     by_lot: bool,
 ) -> tuple[FieldTable, Populations]:
-    """Weigh the rows of a table by how likely each was to be tried, and describe what its counts are of.
+    """Weigh the rows of a table by how likely each was to be tried.
 
     Args:
-        table: of those of `fields` that have the usual length, in the same order.
+        table: table of those of `fields` that have the usual length, in the same order.
         case: what was attacked.
         everything: all fields, tried or not.
         fields: those that were tried.
         by_lot: whether a lot chose the members.
+
+    Returns:
+        The table, and what its counts are of.
     """
     attacked = [field for field in fields if field.length == "usual"]
     offered = [field for field in everything if field.length == "usual" and field.left_out is None]
@@ -237,7 +306,10 @@ def _population_of(
     *,
     by_lot: bool,
 ) -> tuple[Population, Floats]:
-    """Describe what a count is of, values named by `row_of`, with the weight of each attacked field."""
+    """Describe what a count is of, with the weight of each attacked field.
+
+    Values are named by `row_of`.
+    """
     tried = [row_of(case, field) for field in attacked]
     population = Population.of([row_of(case, field) for field in offered], tried, by_lot=by_lot)
     return population, population.weights(tried)
@@ -296,16 +368,15 @@ def paired_by_field(
     pairs = [pair for pair in zip(fields, outcomes, strict=True) if pair[0].length == "usual"]
     if not pairs:
         return {}
-    own, found = [field for field, _ in pairs], [outcome for _, outcome in pairs]
-    table = build_table(case, own, found)
+    trials = [field.trial for field, _ in pairs]
+    usual_fields = [field for field, _ in pairs]
+    table = build_table(case, usual_fields, [outcome for _, outcome in pairs])
     scores = {}
     for metric, method in methods_of(table.limited):
-        what, _, group = metric.partition(".")
-        columns = table.exact if what == EXCESSES[0] else table.similar
-        taken = table.judged_by(method).rows(group)
-        attack, baseline = (columns[named(who, method)] for who in PLAYERS)
-        gains = gains_of(attack, baseline, table, taken, by_lot=by_lot)
-        scores[named(metric, method)] = scores_of(
-            [field.trial for field in own], taken, table.member, gains
-        )
+        excess, _, group = metric.partition(".")
+        columns = table.exact if excess == EXCESSES[0] else table.similar
+        rows = table.judged_by(method).rows(group)
+        attack, baseline = (columns[named(player, method)] for player in PLAYERS)
+        gains = gains_of(attack, baseline, table, rows, by_lot=by_lot)
+        scores[named(metric, method)] = scores_of(trials, rows, table.member, gains)
     return scores

@@ -159,7 +159,8 @@ class RedactionContext(Attack):
     ) -> Result:
         """See `Attack.measure`; what the target adds is in `target_gain`."""
         tried = list(zip(trials, outcomes, strict=True))
-        samples, declared = self._samples(case.corpus), _declared(case.corpus)
+        samples = self._samples(case.corpus)
+        declared = _declared(case.corpus)
         streams = Streams(rng)
         predictions = gather(samples, tried)
         jobs: list[Job] = [
@@ -176,7 +177,8 @@ class RedactionContext(Attack):
         gains, asked = measure_gain(case, samples, said, streams, progress)
         progress.stage("redaction: page images", len(case.corpus.documents))
         covered = count_covered(case.corpus, progress.advance)
-        text, on_pages = text_of(self.name), sum(bool(span.layout) for span in samples.spans)
+        text = text_of(self.name)
+        on_pages = sum(bool(span.layout) for span in samples.spans)
         counts = {"values": len(samples), f"mask: {declared}": len(samples)}
         counts |= {
             "documents": len({span.document for span in samples.spans}),
@@ -288,7 +290,8 @@ def _accuracy(name: str, predictions: Predictions, predicted: Ints) -> Measureme
 
 def _lift_over_length(predictions: Predictions, rng: Rng) -> Measurement:
     """Compute the accuracy from contexts minus that from the values' lengths; null: 0."""
-    right, blind = predictions.hits(predictions.told), predictions.hits(predictions.length)
+    right = predictions.hits(predictions.told)
+    blind = predictions.hits(predictions.length)
     found = net(right & ~blind, blind & ~right, predictions.samples.documents, rng)
     return estimate("lift_over_length", found, "values", 0.0, "blind")
 

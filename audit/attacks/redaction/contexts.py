@@ -86,10 +86,8 @@ class Samples:
     def of(self, rows: Bools | Ints) -> Samples:
         """Select some of the values, in order."""
         indices = np.arange(len(self))[rows]
-        spans, values = (
-            tuple(self.spans[index] for index in indices),
-            tuple(self.values[index] for index in indices),
-        )
+        spans = tuple(self.spans[index] for index in indices)
+        values = tuple(self.values[index] for index in indices)
         return Samples(
             spans, values, self.classes[indices], self.documents[indices], self.folds[indices]
         )
@@ -119,9 +117,9 @@ def samples_of(corpus: Corpus, mask: Mask, n_folds: int) -> Samples:
     for number, (_, held) in enumerate(GroupKFold(n_folds).split(of_span, groups=of_span)):
         folds[held] = number
     texts = {
-        (one.id, entity.id): fold(one.text_of(entity))
-        for one in corpus.documents
-        for entity in one.entities
+        (document.id, entity.id): fold(document.text_of(entity))
+        for document in corpus.documents
+        for entity in document.entities
     }
     values = tuple(texts[span.document, span.entity] for span in spans)
     classes = np.array([CATEGORIES.index(span.category) for span in spans], np.int64)
@@ -139,7 +137,8 @@ def documents_of(corpus: Corpus, spans: Sequence[RedactedSpan]) -> Ints:
 
 def groups_of(documents: Sequence[Document]) -> Ints:
     """Number each document, the same for those that share a provider or are equal texts: (n_documents,)."""
-    texts, providers = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    texts = defaultdict[str, list[str]](list)
+    providers = defaultdict[str, list[str]](list)
     for document in documents:
         texts[fold(" ".join(word.text for word in document.words))].append(document.id)
         if document.provider is not None:
@@ -245,12 +244,12 @@ def layout(training: Samples, held: Samples) -> tuple[Floats, Floats] | None:
 
     def row(span: RedactedSpan) -> list[float]:
         bar = span.shown
-        counts = [0 if bar is None else fits(bar.width, bar.character, own) for own in names]
+        counts = [0 if bar is None else fits(bar.width, bar.character, name) for name in names]
         return [*(span.layout or (0.0,) * 4), *np.log1p(counts)]
 
     rows = [np.array([row(span) for span in part.spans]) for part in (training, held)]
     scaler = StandardScaler().fit(rows[0])
-    first, second = (LAYOUT_WEIGHT * scaler.transform(part) for part in rows)
+    first, second = (LAYOUT_WEIGHT * scaler.transform(row) for row in rows)
     return first, second
 
 
@@ -261,7 +260,7 @@ def dictionary(training: Samples) -> tuple[Ints, ...]:
         training.spans, training.values, training.classes, strict=True
     ):
         values[category].setdefault(value, span.n_characters)
-    return tuple(np.array([*own.values()], np.int64) for own in values)
+    return tuple(np.array([*value.values()], np.int64) for value in values)
 
 
 def lengths(samples: Samples) -> Floats:
@@ -283,7 +282,8 @@ def lengths(samples: Samples) -> Floats:
 @lru_cache(maxsize=8192)  # every fold asks again
 def _terms(part: str, span: RedactedSpan) -> list[str]:
     """List the terms of a part of `WEIGHTS` around a mask."""
-    before, after = words_of(span.before), words_of(span.after)
+    before = words_of(span.before)
+    after = words_of(span.after)
     if part == "characters":
         return [*_character_terms(" ".join(["<", *before])[::-1], " ".join([*after, ">"]))]
     if part == "near":

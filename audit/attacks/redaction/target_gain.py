@@ -1,12 +1,17 @@
-"""The gain of the target over the context: does the model make it worse? (methods.md#redaction-context)."""
+"""The gain of the target over the context: does the model make it worse?
 
-from collections import Counter
+See methods.md#redaction-context.
+"""
+
+from collections import Counter, defaultdict
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator as Rng
+from numpy.typing import NDArray
 
 from audit.arrays import Bools, Ints
 from audit.attacks.interface import AUDITED, WORDS, ask, ask_all
@@ -60,15 +65,16 @@ def can_guess(target: Target) -> bool:
 
 
 def categories_of_tags(corpus: Corpus, labels: Sequence[str]) -> tuple[int, ...]:
-    """Return for each tag of a target the index of its category in `CATEGORIES`, as most values of that label have it.
+    """Return for each tag of a target the index of its category in `CATEGORIES`.
 
-    `ELSE` for tags that no value of the data set has.
+    It is the one that most values of that label have, `ELSE` for tags that no value of the data set
+    has.
     """
-    found: dict[str, Counter[int]] = {}
+    categories: dict[str, Counter[int]] = defaultdict(Counter)
     for document in corpus.documents:
         for entity in document.entities:
-            found.setdefault(entity.label, Counter())[CATEGORIES.index(entity.category)] += 1
-    commonest = {label: counts.most_common(1)[0][0] for label, counts in found.items()}
+            categories[entity.label][CATEGORIES.index(entity.category)] += 1
+    commonest = {label: counts.most_common(1)[0][0] for label, counts in categories.items()}
     return tuple(
         commonest.get(label, commonest.get(label.partition("-")[2], ELSE)) for label in labels
     )
@@ -116,26 +122,29 @@ def _hide_value(
     reader: TokenTarget, document: Document, entity: Entity, mask: Mask
 ) -> tuple[Encoding | None, tuple[int, ...]]:
     """Encode the page with the value hidden, and return the positions where it stood."""
-    others = (
-        [other for other in document.entities if other.attack and other is not entity]
-        if mask == "all"
-        else []
-    )
-    page, places = hide_values(document, [entity, *others], mask)
+    entities = [entity]
+    if mask == "all":
+        entities += [value for value in document.entities if value.attack and value is not entity]
+    page, places = hide_values(document, entities, mask)
     encoded = reader.encode(page, places[0])
     if encoded is None:
         return None, ()
-    hidden = encoded.scrubbed(encoded.positions_of({index for words in places for index in words}))
-    return _paint_over(hidden, document, [entity, *others]), encoded.positions_of(places[0])
+    hidden = encoded.scrubbed(encoded.positions_of(set(chain.from_iterable(places))))
+    return _paint_over(hidden, document, entities), encoded.positions_of(places[0])
 
 
 def _paint_over(page: Encoding, document: Document, entities: Sequence[Entity]) -> Encoding:
-    """Paint over the whole of every hidden value in the page image, however short the bar among its words."""
+    """Paint over the whole of every hidden value in the page image.
+
+    The bar among its words may be shorter.
+    """
     if page.page_image is None or document.size is None:
         return page
     width, height = document.size
-    whole = (0.0, 0.0, float(width), float(height))
-    boxes = [document.words[index].box or whole for entity in entities for index in entity.words]
+    full_page = (0.0, 0.0, float(width), float(height))
+    boxes = []
+    for entity in entities:
+        boxes += [document.words[index].box or full_page for index in entity.words]
     shares = np.clip(np.array(boxes, np.float64) / [width, height, width, height], 0, 1)
     return replace(page, page_image=page.page_image.painted(shares))
 
@@ -143,7 +152,7 @@ def _paint_over(page: Encoding, document: Document, entities: Sequence[Entity]) 
 def hide_values(
     document: Document, entities: Sequence[Entity], mask: Mask
 ) -> tuple[Document, tuple[tuple[int, ...], ...]]:
-    """Hide values of a document, drop its annotations, and return the words that now stand for each value.
+    """Hide values of a document, drop its annotations, and return what stands for each value.
 
     Under "length" the words stay, for the caller to mask; under the others `STAR` stands for all
     words of a value, as wide as `FIXED` on a page, where `BarredPage.start` says. All other words
@@ -154,27 +163,29 @@ def hide_values(
         return _without_annotations(document, document.words), tuple(
             entity.words for entity in entities
         )
-    owner: dict[int, int] = {}
-    for number, entity in enumerate(entities):
-        for index in entity.words:
-            owner.setdefault(index, number)
+    owners = _owners_of_words(entities)
     page = BarredPage(document) if is_page(document) else None
     words: list[Word] = []
     stars: dict[int, int] = {}
     for index, word in enumerate(document.words):
-        number = owner.get(index, -1)
-        if number in stars:
-            continue
-        if number >= 0:
+        number = owners.get(index)
+        if number is None:
+            words.append(word)
+        elif number not in stars:
             stars[number] = len(words)
-            word = Word(
-                STAR,
-                None if page is None else _bar_box(page, word.box, entities[number], owner),
-                word.after,
-            )
-        words.append(word)
+            box = None if page is None else _bar_box(page, word.box, entities[number], owners)
+            words.append(Word(STAR, box, word.after))
     places = tuple((stars[number],) if number in stars else () for number in range(len(entities)))
     return _without_annotations(document, words), places
+
+
+def _owners_of_words(entities: Sequence[Entity]) -> dict[int, int]:
+    """Return by word the number of the first entity that holds it."""
+    owners: dict[int, int] = {}
+    for number, entity in enumerate(entities):
+        for index in entity.words:
+            owners.setdefault(index, number)
+    return owners
 
 
 def _without_annotations(document: Document, words: Sequence[Word]) -> Document:
@@ -209,10 +220,9 @@ def _mean_probabilities(answers: Sequence[Candidates]) -> Mapping[int, float]:
     weights: Counter[int] = Counter()
     for answer in answers:
         powers = np.exp(answer.logits - answer.logits.max())
-        for token, weight in zip(
-            answer.ids.tolist(), (powers / powers.sum()).tolist(), strict=True
-        ):
-            weights[token] += weight / len(answers)
+        probabilities = (powers / powers.sum()).tolist()
+        for token, probability in zip(answer.ids.tolist(), probabilities, strict=True):
+            weights[token] += probability / len(answers)
     return weights
 
 
@@ -256,54 +266,92 @@ def measure_gain(
     answers: list[Guess | None] = [
         guesses.get(span.document, {}).get(span.entity) for span in samples.spans
     ]
-    asked = np.array([answer is not None for answer in answers], bool)
-    unread = sum(answer is None for document in guesses.values() for answer in document.values())
-    counts = {"asked of the target": int(asked.sum()), "not read by the target": unread}
+    is_answered = np.array([answer is not None for answer in answers], bool)
+    n_unread = _count_unread(guesses)
+    counts = {"asked of the target": int(is_answered.sum()), "not read by the target": n_unread}
     if not guesses:
-        able = can_guess(case.target)
-        reason = (
-            NOTHING_HIDDEN if able else NOT_ASKED if case.target.card.is_model else NONE_AUDITED
-        )
-        return tuple(Unresolved(name, reason, 0, inapplicable=not able) for name in GAINS), counts
-    rows = samples.of(asked)
+        return _never_asked(case.target), counts
+    rows = samples.of(is_answered)
     if len(np.unique(rows.folds)) < 2:
         reason = "the documents that the target was asked about are in one fold"
         return tuple(Unresolved(name, reason, len(rows), None) for name in GAINS), counts
-    given = [answer for answer in answers if answer is not None]
-    if TagProbabilities in case.target.answers:
-        tags = categories_of_tags(case.corpus, case.token_target.labels)
-        given = [by_category(answer, tags) for answer in given]
-    alone, together = (
-        predicted == rows.classes for predicted in _predict_both(rows, given, progress)
+    usable = _weigh_by_category(case, [answer for answer in answers if answer is not None])
+    predicted_alone, predicted_together = _predict_both(rows, usable, progress)
+    splits = [case.corpus.document(span.document).split for span in rows.spans]
+    hits = _Hits(
+        predicted_together == rows.classes,
+        predicted_alone == rows.classes,
+        rows.documents,
+        np.array(splits, dtype=object),
     )
-    splits = np.array(
-        [case.corpus.document(span.document).split for span in rows.spans], dtype=object
-    )
-
-    def sides(among: Bools) -> list[Side]:
-        chosen = [among & (splits == split) for split in AUDITED]
-        return [(together[own], alone[own], rows.documents[own]) for own in chosen]
-
-    everything = sides(np.ones(len(rows), bool))
-    uncommon = sides(rows.classes != np.bincount(rows.classes).argmax())
+    everything = hits.sides(np.ones(len(rows), bool))
+    uncommon = hits.sides(rows.classes != np.bincount(rows.classes).argmax())
     excesses = (
-        _excess(name, pair, streams[name])
-        for name, pair in zip(EXCESS, (everything, uncommon), strict=True)
+        _excess(name, sides, streams[name])
+        for name, sides in zip(EXCESS, (everything, uncommon), strict=True)
     )
     return (*excesses, *_by_split(everything, streams)), counts
 
 
+@dataclass(frozen=True, eq=False)
+class _Hits:
+    """Which values both attackers classify rightly; every column has shape (n_values,).
+
+    Attributes:
+        together: where context and target together are right.
+        alone: where context alone is right.
+        documents: a number for the value's document.
+        splits: the document's split.
+    """
+
+    together: Bools
+    alone: Bools
+    documents: Ints
+    splits: NDArray[np.object_]
+
+    def sides(self, among: Bools) -> list[Side]:
+        """Return the values of each split among those that a mask takes."""
+        sides = []
+        for split in AUDITED:
+            rows = among & (self.splits == split)
+            sides.append((self.together[rows], self.alone[rows], self.documents[rows]))
+        return sides
+
+
+def _count_unread(guesses: Mapping[str, Json]) -> int:
+    """Count the values whose place the target cannot read."""
+    return sum(list(document.values()).count(None) for document in guesses.values())
+
+
+def _never_asked(target: Target) -> tuple[Measurement, ...]:
+    """Say of every gain why the target was asked about no value."""
+    if can_guess(target):
+        return tuple(Unresolved(name, NOTHING_HIDDEN, 0, inapplicable=False) for name in GAINS)
+    reason = NOT_ASKED if target.card.is_model else NONE_AUDITED
+    return tuple(Unresolved(name, reason, 0, inapplicable=True) for name in GAINS)
+
+
+def _weigh_by_category(case: Case, answers: list[Guess]) -> list[Guess]:
+    """Sum a tagger's answers by category; return those of other targets as they are."""
+    if TagProbabilities not in case.target.answers:
+        return answers
+    tags = categories_of_tags(case.corpus, case.token_target.labels)
+    return [by_category(answer, tags) for answer in answers]
+
+
 def _by_split(sides: Sequence[Side], streams: Streams) -> Iterator[Measurement]:
+    """Measure the gain of the target on the values of each split."""
     for split, (together, alone, documents) in zip(AUDITED, sides, strict=True):
         name = f"target_gain.{split}"
         if documents.size:
-            found = net(together & ~alone, alone & ~together, documents, streams[name])
-            yield estimate(name, found, "values", 0.0, "blind")
+            interval = net(together & ~alone, alone & ~together, documents, streams[name])
+            yield estimate(name, interval, "values", 0.0, "blind")
         else:
             yield Unresolved(name, f"the target was asked about no {WORDS[split]} document", 0)
 
 
 def _excess(name: str, sides: Sequence[Side], rng: Rng) -> Measurement:
+    """Measure how much larger the gain of the target is on members than on held-out documents."""
     for split, (*_, documents) in zip(AUDITED, sides, strict=True):
         if documents.size < NEEDED:
             reason = f"the target was asked about too few values of {WORDS[split]} documents"
@@ -311,29 +359,31 @@ def _excess(name: str, sides: Sequence[Side], rng: Rng) -> Measurement:
     return estimate(name, excess_rate(sides, rng), "values", 0.0, "held-out")
 
 
-def _predict_both(rows: Samples, given: list[Guess], progress: Progress) -> tuple[Ints, Ints]:
+def _predict_both(rows: Samples, guesses: list[Guess], progress: Progress) -> tuple[Ints, Ints]:
     """Predict categories from context alone, and from context and target: (n,) each."""
     from scipy.sparse import hstack
 
-    alone, together = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
+    alone = np.zeros(len(rows), np.int64)
+    together = np.zeros(len(rows), np.int64)
     numbers = np.unique(rows.folds)
     progress.stage("redaction: what the target adds", len(numbers))
     for number in numbers:
-        held = rows.folds == number
+        in_fold = rows.folds == number
         training, tried = rows.divided(int(number))
-        first, second = features_of(training, tried)
-        alone[held] = fit(first, training.classes, SEED).predict(second)
-        more = _guess_rows(
-            [given[index] for index in np.flatnonzero(~held)],
-            [given[p] for p in np.flatnonzero(held)],
+        context, tried_context = features_of(training, tried)
+        alone[in_fold] = fit(context, training.classes, SEED).predict(tried_context)
+        guess, tried_guess = _guess_rows(
+            [guesses[index] for index in np.flatnonzero(~in_fold)],
+            [guesses[index] for index in np.flatnonzero(in_fold)],
         )
-        first, second = hstack([first, more[0]]).tocsr(), hstack([second, more[1]]).tocsr()
-        together[held] = fit(first, training.classes, SEED).predict(second)
+        joined = hstack([context, guess]).tocsr()
+        tried_joined = hstack([tried_context, tried_guess]).tocsr()
+        together[in_fold] = fit(joined, training.classes, SEED).predict(tried_joined)
         progress.advance()
     return alone, together
 
 
-def _guess_rows(training: list[Guess], held: list[Guess]) -> tuple[Features, Features]:
+def _guess_rows(training: list[Guess], tried: list[Guess]) -> tuple[Features, Features]:
     """Turn guesses into feature rows of length `GUESS_WEIGHT`.
 
     Numbers that the training folds lack are left out.
@@ -342,9 +392,11 @@ def _guess_rows(training: list[Guess], held: list[Guess]) -> tuple[Features, Fea
     from sklearn.preprocessing import normalize
 
     vectorizer = DictVectorizer()
-    known, asked = (
-        [{f"{int(number)}": own for number, own in guess} for guess in part]
-        for part in (training, held)
-    )
-    first, second = vectorizer.fit_transform(known), vectorizer.transform(asked)
-    return GUESS_WEIGHT * normalize(first), GUESS_WEIGHT * normalize(second)
+    fitted = vectorizer.fit_transform([_by_name(guess) for guess in training])
+    applied = vectorizer.transform([_by_name(guess) for guess in tried])
+    return GUESS_WEIGHT * normalize(fitted), GUESS_WEIGHT * normalize(applied)
+
+
+def _by_name(guess: Guess) -> dict[str, float]:
+    """Return the weights of a guess by the number that each belongs to, as text."""
+    return {f"{int(number)}": weight for number, weight in guess}
