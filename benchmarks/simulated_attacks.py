@@ -35,13 +35,9 @@ from audit.attacks.membership.scores import ScoredDocuments
 from audit.attacks.memorisation import fairness
 from audit.attacks.memorisation.contexts import METHODS as GATED_METHODS
 from audit.attacks.memorisation.contexts import UNASKED
-from audit.attacks.memorisation.scores import (
-    IDENTIFIED,
-    IDENTIFYING_WAYS,
-    Results,
-    measure_questions,
-)
-from audit.attacks.memorisation.scores import QuestionTable as Questions
+from audit.attacks.memorisation.scores import IDENTIFIED, IDENTIFYING_WAYS, measure_questions
+from audit.attacks.memorisation.table import QuestionTable as Questions
+from audit.attacks.memorisation.table import Results
 from audit.attacks.provider_membership.measures import measure_table as measure_providers
 from audit.attacks.provider_membership.methods import SHARE
 from audit.attacks.provider_membership.providers import ProviderTable as Providers

@@ -30,7 +30,7 @@ from audit import record as records
 from audit.arrays import Bools, Floats
 from audit.attacks.memorisation import Memorisation
 from audit.attacks.memorisation.contexts import CONTEXTS, Context
-from audit.attacks.memorisation.scores import build_table
+from audit.attacks.memorisation.table import build_table
 from audit.cli.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Split, TrainingRecipe

@@ -137,8 +137,13 @@ def _split_largest_group(
         groups[kind].append(index)
         n_queries[kind] += len(request.queries)
     largest = {*groups[max(groups, key=n_queries.__getitem__)]}
-    group = [asking for index, asking in enumerate(live) if index in largest]
-    resting = [asking for index, asking in enumerate(live) if index not in largest]
+    group: list[_LiveAttempt] = []
+    resting: list[_LiveAttempt] = []
+    for index, asking in enumerate(live):
+        if index in largest:
+            group.append(asking)
+        else:
+            resting.append(asking)
     return group, resting
 
 

@@ -12,7 +12,7 @@ from text_zoo import LONGEST, PLAIN_PROMPT, byte_tokenizer
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from audit.attacks.memorisation import Memorisation
-from audit.attacks.memorisation.scores import build_table
+from audit.attacks.memorisation.table import build_table
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Word
 from audit.corpus.images import page_view

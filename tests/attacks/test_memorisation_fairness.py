@@ -15,7 +15,8 @@ from audit.attacks import TEXTS
 from audit.attacks.memorisation import Memorisation
 from audit.attacks.memorisation.contexts import CONTEXTS
 from audit.attacks.memorisation.fairness import WIDE_ANLS_GAP
-from audit.attacks.memorisation.scores import QuestionTable, Results, count_identified
+from audit.attacks.memorisation.scores import count_identified
+from audit.attacks.memorisation.table import QuestionTable, Results
 from audit.attacks.questions import AskedQuestion
 from audit.corpus.documents import Document, Membership, Question
 from audit.engine.interface import SILENT

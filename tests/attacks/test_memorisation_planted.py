@@ -18,7 +18,7 @@ from audit.attacks.interface import nothing_to_try, why
 from audit.attacks.measuring import is_near
 from audit.attacks.memorisation import Memorisation
 from audit.attacks.memorisation.contexts import CONTEXTS, decoy_pages, most_frequent
-from audit.attacks.memorisation.scores import build_table
+from audit.attacks.memorisation.table import build_table
 from audit.attacks.questions import AskedQuestion
 from audit.case import Case, References
 from audit.corpus.documents import Entity, Question, Word

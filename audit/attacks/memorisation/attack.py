@@ -26,6 +26,7 @@ from audit.attacks.interface import (
 )
 from audit.attacks.measuring import is_near
 from audit.attacks.memorisation import scores
+from audit.attacks.memorisation import table as tables
 from audit.attacks.memorisation.contexts import (
     CONTEXTS,
     DISCOVERABLE,
@@ -208,7 +209,7 @@ class Memorisation(Attack):
 
         The metrics are described in `scores`, what binds them in `fairness`.
         """
-        table, totals = scores.weigh(self._table(case, trials, outcomes), case)
+        table, totals = tables.weigh(self._table(case, trials, outcomes), case)
         commonest = scores.commonest_anls(table, case.corpus)
         measured = scores.measure_questions(table, commonest, rng, progress, totals)
         given = len(case.references.baselines)
@@ -241,9 +242,9 @@ class Memorisation(Attack):
 
     def _table(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]
-    ) -> scores.QuestionTable:
-        table = scores.build_table(case, trials, outcomes)
-        sampled = scores.discoverable(table.odds, self.n_samples, self.min_probability)
+    ) -> tables.QuestionTable:
+        table = tables.build_table(case, trials, outcomes)
+        sampled = tables.discoverable(table.odds, self.n_samples, self.min_probability)
         return replace(table, results={**table.results, DISCOVERABLE: sampled})
 
     def evidence(
@@ -278,7 +279,7 @@ class Memorisation(Attack):
                     if answers is not None
                 },
             }
-        weighed, totals = scores.weigh(table, case)
+        weighed, totals = tables.weigh(table, case)
         yield from scores.paired_by_question(weighed, totals["exact"]).items()
 
 
