@@ -139,10 +139,10 @@ def test_a_licence_is_read_from_the_field_that_states_it_exactly(stated, expecte
 
 
 def test_the_wheel_states_the_licences_of_what_it_carries():
-    assert PROJECT["project"]["license"] == "Apache-2.0 AND OFL-1.1"
-    assert "SIL Open Font License" in (ROOT / "templates" / "fonts" / "LICENSE").read_text(
-        encoding="utf-8"
-    )
+    assert PROJECT["project"]["license"] == "Apache-2.0 AND Bitstream-Vera AND OFL-1.1"
+    fonts = ROOT / "templates" / "fonts"
+    assert "SIL Open Font License" in (fonts / "LICENSE").read_text(encoding="utf-8")
+    assert "Bitstream Vera" in (fonts / "LICENSE-DejaVu").read_text(encoding="utf-8")
 
 
 # Advisories.

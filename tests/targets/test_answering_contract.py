@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import matplotlib
 import numpy as np
 import pytest
 import torch
@@ -33,6 +32,7 @@ from vlm_zoo import ZOO
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, Task, Word
 from audit.corpus.images import PageView
 from audit.errors import ManifestError, TargetError
+from audit.files import shipped_folder
 from audit.targets import TABLE
 from audit.targets.answering import target as answering
 from audit.targets.answering.loading import load_answering
@@ -110,7 +110,7 @@ def pix2struct_by_hand(folder: Path, view: PageView, question: str) -> Inputs:
         AutoTokenizer.from_pretrained(folder),
     )
     # transformers would download the font of the header from the Hub.
-    font = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"
+    font = shipped_folder("templates") / "fonts" / "DejaVuSans.ttf"
     with patch.object(image_processing_pil_pix2struct, "hf_api") as hub:
         hub.return_value.hf_hub_download.return_value = str(font)
         return dict(

@@ -2,9 +2,7 @@
 
 import shutil
 from collections.abc import Sequence
-from pathlib import Path
 
-import matplotlib
 import numpy as np
 import pytest
 import torch
@@ -13,6 +11,7 @@ from PIL import Image, ImageDraw
 
 from audit.corpus.images import PageView
 from audit.errors import EngineError, TargetError
+from audit.files import shipped_folder
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Reader, Sample
 from audit.targets.answering.rows import VALUES, rows_for, run_batches
@@ -125,8 +124,8 @@ def test_a_font_in_the_folder_draws_the_header(tmp_path):
     folder = make_pix2struct(tmp_path / "model")
     asked = [Sample(page(), "What is the total?")]
     usual = load_answering(folder).reader.prompts(asked)["flattened_patches"]
-    fonts = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
-    shutil.copy(fonts / "DejaVuSerif-Bold.ttf", folder / "Arial.TTF")
+    fonts = shipped_folder("templates") / "fonts"
+    shutil.copy(fonts / "LiberationSans-Bold.ttf", folder / "Arial.TTF")
     assert not torch.equal(load_answering(folder).reader.prompts(asked)["flattened_patches"], usual)
     shutil.copy(fonts / "DejaVuSans.ttf", folder / "Arial.TTF")
     assert torch.equal(load_answering(folder).reader.prompts(asked)["flattened_patches"], usual)

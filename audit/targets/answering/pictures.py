@@ -25,6 +25,7 @@ from PIL import ImageFont
 
 from audit.corpus.images import MAX_PIXELS
 from audit.errors import TargetError
+from audit.files import shipped_folder
 from audit.targets import wording
 from audit.targets.answering import reader as reading
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
@@ -300,7 +301,7 @@ def pix2struct_reader(
 
 
 def font_of(folder: Path) -> bytes:
-    """Return the font that a checkpoint's headers are drawn with: its own, or the one that comes with matplotlib.
+    """Return the font that a checkpoint's headers are drawn with: its own, or the shipped one.
 
     Raises:
         TargetError: its own is not readable as a font.
@@ -309,9 +310,7 @@ def font_of(folder: Path) -> bytes:
         path for path in folder.iterdir() if path.suffix.lower() == ".ttf" and path.is_file()
     )
     if not own:
-        import matplotlib
-
-        return (Path(matplotlib.get_data_path()) / "fonts" / "ttf" / _FONT).read_bytes()
+        return (shipped_folder("templates") / "fonts" / _FONT).read_bytes()
     font = own[0].read_bytes()
     try:
         ImageFont.truetype(io.BytesIO(font))
