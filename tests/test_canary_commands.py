@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import tiny
 import typer
-from case_tables import table
 from typer.testing import CliRunner
 
 from audit.cli import app as docaudit
@@ -80,7 +79,17 @@ def test_few_canaries_and_coins_that_all_fall_alike_are_told(data: Path, tmp_pat
     assert "Too few to bound epsilon from below: that takes at least 9." in result.output
 
 
-@table("options, message")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--count", 1], "--count"),
+        (["--length", 11], "--length"),
+        (["--length", 0], "--length"),
+        (["--repeat", 0], "--repeat"),
+        (["--pattern", "iban"], "--pattern"),
+        (["--pattern", "color", "--length", 10], "no blank place on any member page"),
+    ],
+)
 def test_options_that_cannot_be_honoured(
     options: tuple[object, ...], message: str, data: Path, tmp_path: Path
 ) -> None:

@@ -3,7 +3,6 @@
 import os
 
 import pytest
-from case_tables import table
 from commands import run_python
 from typer.testing import CliRunner
 
@@ -19,7 +18,20 @@ def complete(line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return CliRunner().invoke(app, prog_name="docaudit").output.split()
 
 
-@table("line, offered")
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("docaudit insp", ["inspect"]),
+        ("docaudit scan --policy ", ["default", "forget", "strict"]),
+        ("docaudit gate --policy s", ["strict"]),
+        ("docaudit scan --only memo", ["memorisation"]),
+        ("docaudit scan --budget q", ["quick"]),
+        ("docaudit scan --defence para", ["paraphrase"]),
+        ("docaudit import sr", ["sroie"]),
+        ("docaudit defend dp,scr", ["dp,scrub"]),
+        ("docaudit canary ins", ["insert"]),
+    ],
+)
 def test_bash_is_offered_what_fits(line, offered, monkeypatch):
     assert complete(line, monkeypatch) == offered
 

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from case_tables import table
 from commands import docaudit, run_python
 
 from audit.workflows import start as doctor
@@ -42,7 +41,15 @@ def test_every_extra_of_the_package_is_explained():
     assert set(EXTRAS) == set(extras) - {"dev"}
 
 
-@table("source, state")
+@pytest.mark.parametrize(
+    ("source", "state"),
+    [
+        ("raise ImportError('libcudart.so.12: /home/somebody/lib')", "broken"),
+        ("raise ModuleNotFoundError(\"No module named 'torch'\")", "missing"),
+        ("import os; os.abort()", "broken"),
+        ("print('chatter')\nraise OSError('/home/somebody/torch.so: bad')", "broken"),
+    ],
+)
 def test_a_torch_that_breaks_down_is_reported_and_named_no_folder(
     tmp_path, monkeypatch, source, state
 ):
@@ -120,7 +127,14 @@ def test_pango_that_is_missing_costs_the_pdf_and_names_the_commands_that_install
     )
 
 
-@table("script, state")
+@pytest.mark.parametrize(
+    ("script", "state"),
+    [
+        ("exit 1", "broken"),
+        ('[ "$1" = --version ] && echo tesseract 5.9 || printf "List:\\nosd\\n"', "broken"),
+        ('[ "$1" = --version ] && echo tesseract 5.9 || printf "List:\\nosd\\neng\\ndeu\\n"', "ok"),
+    ],
+)
 def test_tesseract_is_asked_for_its_languages(tmp_path, monkeypatch, script, state):
     program(tmp_path / "bin", monkeypatch, "tesseract", script)
     check = doctor._tesseract()

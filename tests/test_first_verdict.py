@@ -7,7 +7,6 @@ from dataclasses import replace
 import example_records
 import pytest
 import tiny
-from case_tables import table
 from commands import docaudit
 from hypothesis import given
 from hypothesis import strategies as st
@@ -115,7 +114,15 @@ def test_the_part_that_fits_is_fixed_before_any_trial(data, checkpoints, tmp_pat
     )
 
 
-@table("options, problem")
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--time", "soon"], "--time soon"),
+        (["--time", "-3m"], "--time -3m"),
+        (["--time", "5s"], "too short"),
+        (["--time", "1h", "--engine", "ray"], "--documents with another engine"),
+    ],
+)
 def test_bounds_that_cannot_be_kept_are_refused(options, problem, data, checkpoints, tmp_path):
     result = docaudit(
         "scan",

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import example_records as examples
 import pytest
-from case_tables import table
 from commands import docaudit
 from policy_texts import write_policy
 
@@ -93,7 +92,16 @@ def test_without_a_place_no_sarif_is_written_and_an_older_one_is_taken_away(work
     assert '"uri": "README.md"' in (work / "v.sarif").read_text()
 
 
-@table("options, problem")
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--format", "json", "--format", "junit"], "both go to standard output"),
+        (["--format", "pdf=a.pdf"], "no such format"),
+        (["--format", "json=a", "--format", "junit=a"], "two formats for one file"),
+        (["--format", "json=."], "is a folder"),
+        (["--format", "json=own.toml/v.json"], "--format own.toml/v.json: "),
+    ],
+)
 def test_options_that_contradict_each_other_are_refused(work, options, problem):
     result = gate("violated", *options)
     assert (result.exit_code, result.stdout) == (2, "")

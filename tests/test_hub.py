@@ -10,7 +10,6 @@ import hostile_hub
 import hub
 import pytest
 import watching
-from case_tables import table
 from commands import docaudit
 from huggingface_hub import constants
 from PIL import Image
@@ -100,24 +99,41 @@ def test_init_takes_both_from_the_hub(own_hub, tmp_path, monkeypatch):
     )
 
 
-@table("place, allowed, said")
+@pytest.mark.parametrize(
+    ("place", "allowed", "message"),
+    [
+        ("hf://org/model", False, "add --allow-network"),
+        ("org/model", False, "add --allow-network, or run hf download org/model"),
+        ("hf://org/none", True, "org/none: the Hub shows no such model"),
+        ("hf://org/model/a/b", True, "is no address of the Hub"),
+    ],
+)
 def test_what_cannot_be_downloaded_says_why(
-    place, allowed, said, own_hub, tiny_corpus, tmp_path, monkeypatch
+    place, allowed, message, own_hub, tiny_corpus, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
     result = docaudit("scan", place, tiny_corpus, *(["--allow-network"] if allowed else []))
     assert result.exit_code == 2, result.output
-    assert said in " ".join(result.output.split())
+    assert message in " ".join(result.output.split())
     assert allowed or not own_hub.asked
 
 
-@table("name, found")
-def test_a_snapshot_is_known_by_its_folder(name, found, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "repository"),
+    [
+        ("models--org--model", "org/model"),
+        ("models--gpt2", "gpt2"),
+        ("datasets--org--bills", "datasets/org/bills"),
+        ("models--a b", ""),
+        ("other", ""),
+    ],
+)
+def test_a_snapshot_is_known_by_its_folder(name, repository, tmp_path):
     folder = tmp_path / name / "snapshots" / hub.COMMIT
     assert (
         hub_revision(folder)
         == hub_revision(folder / "inner")
-        == (f"{found}@{hub.COMMIT}" if found else None)
+        == (f"{repository}@{hub.COMMIT}" if repository else None)
     )
 
 
@@ -202,7 +218,29 @@ def test_a_hub_learns_nothing_of_the_environment(own_hub, monkeypatch):
     assert not constants.HF_HUB_DISABLE_TELEMETRY
 
 
-@table("kind, answer, message")
+@pytest.mark.parametrize(
+    ("kind", "answer", "message"),
+    [
+        ("info", "silent", "the download failed"),
+        ("info", "drips", "a reply takes too long"),
+        ("info", "100 for ever", "a reply takes too long"),
+        ("info", "endless", "more than it announced|takes too long"),
+        ("tree", "slow chunks", "a reply takes too long"),
+        ("tree", "busy for long", "the download failed"),
+        ("tree", "busy for longer", "the download failed"),
+        ("tree", "no more of it", "the download failed"),
+        ("tree", "pages for ever", "its list of files does not end"),
+        ("tree", "gzip", "it packs what was asked for unpacked"),
+        ("tree", "next elsewhere", "not asked over https"),
+        ("tree", "moved to no TLS", "the download failed"),
+        ("tree", "moved to another port", "not asked over https"),
+        ("tree", "all of size -1", "without its size"),
+        ("head", "moved to another port", "not asked over https"),
+        ("file", "moved to a neighbour", "not asked over https"),
+        ("file", "drips", "a reply takes too long"),
+        ("file", "endless", "more than it announced|takes too long"),
+    ],
+)
 def test_a_hub_that_misbehaves_is_refused_in_time(kind, answer, message, hostile, tmp_path):
     plan = dict.fromkeys(hostile_hub.KINDS, hostile_hub.HONEST) | {kind: answer}
     (tmp_path / "root" / "case" / "plan.json").write_text(json.dumps(plan))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from case_tables import read_tables, table
+from case_tables import read_tables
 from commands import docaudit
 from PIL import Image
 from typer.testing import Result
@@ -135,7 +135,78 @@ def test_the_stated_rule_is_written_and_an_unstated_one_is_named(tmp_path: Path)
     )
 
 
-@table("files, options, message")
+@pytest.mark.parametrize(
+    ("files", "options", "message"),
+    [
+        pytest.param({}, [], "init needs MODEL or --task KIND", id="no model and no task"),
+        pytest.param(
+            {}, ["--yes"], "nothing to learn a task from", id="nothing to learn a task from"
+        ),
+        pytest.param(
+            {}, ["--task", "mlm"], "name them: --members FILE", id="nobody names the members"
+        ),
+        pytest.param(
+            {},
+            ["--task", "mlm", "--yes", "--members", "{}/missing.txt"],
+            "missing.txt: No such file or directory",
+            id="a missing list of members",
+        ),
+        pytest.param(
+            {},
+            ["--task", "mlm", "--yes", "--heldout", "{}/names.txt"],
+            "name those that were trained on: --members FILE",
+            id="held-out documents without members",
+        ),
+        pytest.param(
+            {},
+            ["--task", "mlm", "--yes", "--members", "{}/names.txt"],
+            "no document of the source. The first is name 1 of the file",
+            id="names that are no documents",
+        ),
+        pytest.param(
+            {},
+            ["--task", "mlm", "--yes", "--assigned", "official"],
+            "name them: --members FILE",
+            id="official parts without members",
+        ),
+        pytest.param(
+            {}, ["{}/bert", "--yes"], "name them: --members FILE", id="a model without members"
+        ),
+        pytest.param(
+            {}, ["{}/strange", "--yes"], "give --task KIND", id="a model of an unknown class"
+        ),
+        pytest.param(
+            {},
+            ["--task", "mlm", "--format", "papyrus"],
+            "--format papyrus: no format has this name",
+            id="no such format",
+        ),
+        pytest.param(
+            {"manifest.toml": "schema = 1"},
+            ["--task", "mlm", "--yes"],
+            "has a manifest.toml already",
+            id="a manifest is there",
+        ),
+        pytest.param(
+            {"manifest.toml": "schema = 1"},
+            ["--task", "mlm", "--yes", "--overwrite"],
+            "more than a data set that docaudit",
+            id="a manifest that docaudit did not write",
+        ),
+        pytest.param(
+            {"a.json": '{"wordz": []}'},
+            ["--task", "mlm", "--yes"],
+            "a.json: (a name of the source): unknown key",
+            id="an unknown key",
+        ),
+        pytest.param(
+            {"b.png": "no image"},
+            ["--task", "mlm", "--yes"],
+            "b.png: not readable as an image",
+            id="no image",
+        ),
+    ],
+)
 def test_what_init_refuses(
     files: dict[str, str], options: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:

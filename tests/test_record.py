@@ -13,7 +13,6 @@ from typing import Any, get_args, get_type_hints
 import jsonschema
 import pytest
 import tiny
-from case_tables import table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -200,7 +199,75 @@ def put(*path: str | int) -> Callable[[dict[str, Any], Any], None]:
 FIRST = ("attacks", 0, "measurements", 0)
 
 
-@table("path, value, place", globals())
+@pytest.mark.parametrize(
+    ("path", "value", "place"),
+    [
+        pytest.param(
+            (*FIRST, "value"),
+            SECRET,
+            "attacks.0.measurements.0.estimate.value",
+            id="a value in words",
+        ),
+        pytest.param(
+            (*FIRST, "n"), SECRET, "attacks.0.measurements.0.estimate.n", id="a count in words"
+        ),
+        pytest.param(
+            (*FIRST, "n"), "9", "attacks.0.measurements.0.estimate.n", id="a count as text"
+        ),
+        pytest.param(
+            (*FIRST, "n"), True, "attacks.0.measurements.0.estimate.n", id="a count that is a truth"
+        ),
+        pytest.param(
+            (*FIRST, "n"), 9.5, "attacks.0.measurements.0.estimate.n", id="a count with a fraction"
+        ),
+        pytest.param(
+            (*FIRST, "value"),
+            "0.1",
+            "attacks.0.measurements.0.estimate.value",
+            id="a value as text",
+        ),
+        pytest.param(
+            (*FIRST, "kind"),
+            SECRET,
+            "attacks.0.measurements.0",
+            id="an unknown kind of measurement",
+        ),
+        pytest.param(
+            (*FIRST, "null_kind"),
+            SECRET,
+            "attacks.0.measurements.0.estimate.null_kind",
+            id="an unknown kind of null value",
+        ),
+        pytest.param(
+            (*FIRST, "text"),
+            SECRET,
+            "attacks.0.measurements.0.estimate.text",
+            id="an unknown key of an estimate",
+        ),
+        pytest.param(("attacks", 0, "status"), SECRET, "attacks.0.status", id="an unknown status"),
+        pytest.param(
+            ("attacks", 1, "extra"), SECRET, "attacks.1.extra", id="an unknown key of an attack"
+        ),
+        pytest.param(
+            ("attacks", 3, "message"),
+            SECRET,
+            "attacks.3.message",
+            id="an unknown key of a failed attack",
+        ),
+        pytest.param(("target", "name"), (SECRET,), "target.name", id="a list for a name"),
+        pytest.param(
+            ("corpus", "documents", "member"),
+            SECRET,
+            "corpus.documents.member",
+            id="a count of documents in words",
+        ),
+        pytest.param(("schema_version",), 1, "schema_version", id="a schema that is a number"),
+        pytest.param(("schema_version",), SECRET, "schema_version", id="an unknown schema"),
+        pytest.param(("note",), SECRET, "note", id="an unknown key of the record"),
+        pytest.param(("attacks",), SECRET, "attacks", id="attacks that are no list"),
+        pytest.param(("timing",), None, "timing", id="no timing"),
+    ],
+)
 def test_an_error_names_the_place_and_never_the_value(path, value, place):
     content = json.loads(dumps(EXAMPLE))
     put(*path)(content, value)
@@ -221,7 +288,24 @@ def test_every_problem_is_reported():
     assert len(raised.value.problems) == 3
 
 
-@table("version, hint", globals())
+@pytest.mark.parametrize(
+    ("version", "hint"),
+    [
+        pytest.param(
+            "0.7.0",
+            "docaudit 0.7.0 wrote it: gate it with that version, or scan again",
+            id="a version",
+        ),
+        pytest.param(
+            "0.7.0; rm -rf",
+            "give a record.json that this version of docaudit wrote",
+            id="more than a version",
+        ),
+        pytest.param(
+            None, "give a record.json that this version of docaudit wrote", id="no version"
+        ),
+    ],
+)
 def test_a_record_of_another_version_that_cannot_be_read_names_the_version(version, hint):
     content = json.loads(dumps(EXAMPLE)) | {"of_old": 1}
     content["environment"]["docaudit"] = version

@@ -11,7 +11,6 @@ import planted_canaries
 import pytest
 import served
 import text_zoo
-from case_tables import table
 from commands import docaudit
 from PIL import Image
 
@@ -110,9 +109,134 @@ def test_a_server_is_audited_as_a_black_box(name, policy, code, server, data, tm
     assert len(server.requests) < asked + 500  # its outcomes are not asked for again
 
 
-@table("script, said, code")
+@pytest.mark.parametrize(
+    ("script", "message", "code"),
+    [
+        pytest.param(
+            {"status": 401, "content": '{"error": {"message": "Incorrect key KEY"}}'},
+            "HTTP 401 hint: set DOCAUDIT_API_KEY",
+            2,
+            id="an incorrect key, which is not repeated",
+        ),
+        pytest.param(
+            {"status": 404, "content": '{"error": {"message": "no such model"}}'},
+            "HTTP 404 hint: check the address",
+            2,
+            id="no such model",
+        ),
+        pytest.param(
+            {"status": 404, "content": "<html>", "path": "/v1/models"},
+            "HTTP 404 hint: check the address, which mostly ends in /v1",
+            2,
+            id="no such address",
+        ),
+        pytest.param(
+            {"status": 400, "content": '{"error": "too long\\u001b[31m"}'},
+            "HTTP 400 hint: read the server",
+            2,
+            id="a refusal with an escape sequence",
+        ),
+        pytest.param(
+            {"status": 302, "content": "", "headers": {"Location": "https://example.com/v1"}},
+            "HTTP 302, a redirection",
+            2,
+            id="a redirection",
+        ),
+        pytest.param(
+            {"status": 500, "content": "KEY"},
+            "no answer after 3 tries (HTTP 500)",
+            1,
+            id="a failure",
+        ),
+        pytest.param(
+            {"status": 429, "content": "", "headers": {"Retry-After": "0"}},
+            "no answer after 3 tries (HTTP 429)",
+            1,
+            id="too many requests",
+        ),
+        pytest.param(
+            {"status": 200, "content": "not JSON KEY"},
+            "/chat/completions: the reply has not the form",
+            2,
+            id="no JSON",
+        ),
+        pytest.param(
+            {"status": 200, "content": "[]"}, "the reply has not the form", 2, id="a list"
+        ),
+        pytest.param(
+            {"status": 200, "content": '{"choices": []}'},
+            "the reply has not the form",
+            2,
+            id="no choices",
+        ),
+        pytest.param(
+            {
+                "status": 200,
+                "content": '{"choices": [{"message": {"content": 7}, "finish_reason": "stop"}]}',
+            },
+            "the reply has not the form",
+            2,
+            id="a number as content",
+        ),
+        pytest.param(
+            {
+                "status": 200,
+                "content": '{"choices": [{"message": {"content": null}, "finish_reason": "stop"}]}',
+            },
+            "attacks can run",
+            0,
+            id="no content",
+        ),
+        pytest.param(
+            {"status": 200, "content": '{"choices": "GIANT"}'},
+            "a reply is larger or slower",
+            2,
+            id="endless choices",
+        ),
+        pytest.param(
+            {"status": 200, "content": "GIANT"},
+            "a reply is larger or slower",
+            2,
+            id="an endless reply",
+        ),
+        pytest.param(
+            {"status": 200, "content": '{"data": [{"id": 7}]}', "path": "/v1/models"},
+            "/models: the reply has not the form",
+            2,
+            id="a number as a model's name",
+        ),
+        pytest.param(
+            {
+                "status": 200,
+                "content": '{"data": [{"id": "Nadia Orton, member"}]}',
+                "path": "/v1/models",
+            },
+            "the name of a model there is none",
+            2,
+            id="a sentence as a model's name",
+        ),
+        pytest.param(
+            {"status": 200, "content": '{"data": ["a"]}', "path": "/v1/models"},
+            "/models: the reply has not the form",
+            2,
+            id="texts as models",
+        ),
+        pytest.param(
+            {"status": 200, "content": '{"data": []}', "path": "/v1/models"},
+            "has no model clean",
+            2,
+            id="no models",
+        ),
+        pytest.param(
+            {"status": 200, "content": '{"data": [{"id": "cleKEYan"}]}', "path": "/v1/models"},
+            "with one of: cle[key]an",
+            2,
+            id="a key inside a model's name",
+        ),
+    ],
+)
 def test_a_server_that_misbehaves_ends_in_one_sentence(
-    script, said, code, server, data, monkeypatch
+    script, message, code, server, data, monkeypatch
 ):
     monkeypatch.setattr(exchange, "MOST_BYTES", 10_000)
     status, content, headers = script["status"], script["content"], script.get("headers", {})
@@ -124,7 +248,7 @@ def test_a_server_that_misbehaves_ends_in_one_sentence(
     result = docaudit("inspect", data / "data", "--model", f"{server.address}#clean")
     assert result.exit_code == code, result.output
     told = " ".join(result.output.split())
-    assert said.format(address=server.address) in told
+    assert message.format(address=server.address) in told
     assert served.KEY not in told
     assert "Traceback" not in told
 
@@ -269,11 +393,23 @@ def test_an_address_that_none_can_ask_is_refused_at_once(place):
     assert refused.value.hint
 
 
-@table("place, said")
-def test_documents_go_to_no_other_machine(place, said):
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("http://example.com/v1", "documents would travel without encryption"),
+        ("http:/192.168.1.7:8000/v1", "documents would travel without encryption"),
+        ("https://example.com/v1", "add --allow-network"),
+        ("https://127.0.0.1.example.com/v1", "add --allow-network"),
+        ("https://user:secret@127.0.0.1/v1", "neither user nor password nor query"),
+        ("http://127.0.0.1:8000/v1?key=secret", "neither user nor password nor query"),
+        ("http://127.0.0.1:99999/v1", "neither user nor password nor query"),
+        ("http://", "neither user nor password nor query"),
+    ],
+)
+def test_documents_go_to_no_other_machine(place, message):
     with pytest.raises(UsageError) as refused:
         fetch(place, plain=True)
-    assert said in " ".join(refused.value.lines)
+    assert message in " ".join(refused.value.lines)
     assert "secret" not in " ".join(refused.value.lines)
     assert fetch("https://example.com/v1", allow_network=True, plain=True) == Path(
         "https:/example.com/v1"

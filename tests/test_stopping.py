@@ -4,7 +4,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from case_tables import read_tables, table
+from case_tables import read_tables
 from commands import run_python
 
 TEXTS = read_tables(Path(__file__).with_suffix(".toml"))
@@ -37,7 +37,22 @@ def test_a_signal_that_is_ignored_stays_so():
     assert (done.returncode, done.stdout) == (0, "went on\n")
 
 
-@table("body, code")
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        pytest.param(
+            "owner = Owner(); os.kill(os.getpid(), signal.SIGTERM); time.sleep(9)",
+            143,
+            id="again at the end",
+        ),
+        pytest.param("owner = Owner(); sys.exit(2)", 2, id="at the end"),
+        pytest.param(
+            "sys.unraisablehook.__self__._try_later(); sys.exit(2)",
+            2,
+            id="with an alarm that waits",
+        ),
+    ],
+)
 def test_no_alarm_kills_a_command_that_leaves(body, code):
     """A signal that a finaliser swallowed as the interpreter ended was raised again by an alarm: 142."""
     done = run_python("-c", PROGRAMS["leaving"].format(body=body), timeout=60)

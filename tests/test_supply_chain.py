@@ -8,7 +8,6 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from case_tables import table
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from scripts import load
@@ -133,7 +132,41 @@ def test_the_list_says_what_the_installed_packages_say():
         assert not same or name == "torch" or licences.installed(name) == stated, name
 
 
-@table("stated, expected", globals())
+@pytest.mark.parametrize(
+    ("stated", "expected"),
+    [
+        pytest.param(
+            ("MIT OR Apache-2.0", "odd", ("License :: Other/Proprietary License",)),
+            "MIT OR Apache-2.0",
+            id="the expression comes first",
+        ),
+        pytest.param((None, "Apache 2.0", ()), "Apache-2.0", id="the licence in words"),
+        pytest.param(
+            (None, "MPL-2.0 AND MIT", ()),
+            "MPL-2.0 AND MIT",
+            id="an expression in the field of the licence",
+        ),
+        pytest.param(
+            (None, "Copyright (c) 2021\n...", ("License :: OSI Approved :: BSD License",)),
+            "BSD",
+            id="the classifier where the licence is a text",
+        ),
+        pytest.param(
+            (
+                None,
+                None,
+                (
+                    "License :: OSI Approved :: BSD License",
+                    "License :: OSI Approved :: MIT License",
+                ),
+            ),
+            "not stated",
+            id="two classifiers state none",
+        ),
+        pytest.param((None, "Do what you like", ()), "not stated", id="a sentence"),
+        pytest.param((None, None, None), "not stated", id="nothing stated"),
+    ],
+)
 def test_a_licence_is_read_from_the_field_that_states_it_exactly(stated, expected):
     assert licences.licence("some", *stated) == expected
 
@@ -156,10 +189,41 @@ FINE = {"name": "click", "version": "8.4.2", "vulns": []}
 SKIPPED = {"name": "numpy", "skip_reason": "Dependency not found"}
 
 
-@table("packages, said, code, required", globals())
-def test_a_package_that_was_not_looked_up_is_not_called_safe(packages, said, code, required):
-    assert advisories.judge(packages, required=False) == (said, code)
-    assert advisories.judge(packages, required=True) == (said, required)
+@pytest.mark.parametrize(
+    ("packages", "message", "code_if_optional", "code_if_required"),
+    [
+        pytest.param(
+            (FINE, FOUND), "torch 2.13.0: PYSEC-2026-1, mended in 2.13.1", 1, 1, id="an advisory"
+        ),
+        pytest.param(
+            (FINE, FINE),
+            "2 of 2 packages looked up: no known vulnerability",
+            0,
+            0,
+            id="all looked up",
+        ),
+        pytest.param(
+            (FINE, SKIPPED),
+            "1 of 2 packages looked up: no known vulnerability",
+            0,
+            1,
+            id="one not looked up",
+        ),
+        pytest.param(
+            (SKIPPED, SKIPPED),
+            "not checked: no advisory database reachable",
+            0,
+            1,
+            id="none looked up",
+        ),
+        pytest.param((), "not checked: no advisory database reachable", 0, 1, id="no packages"),
+    ],
+)
+def test_a_package_that_was_not_looked_up_is_not_called_safe(
+    packages, message, code_if_optional, code_if_required
+):
+    assert advisories.judge(packages, required=False) == (message, code_if_optional)
+    assert advisories.judge(packages, required=True) == (message, code_if_required)
 
 
 def test_an_accepted_advisory_is_named_and_fails_nothing(monkeypatch):

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 import tiny
-from case_tables import table
 from commands import docaudit
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,7 +70,20 @@ def test_patterns_that_cannot_serve(tmp_path):
         find_checkpoints(str(tmp_path / "c" / "*"))
 
 
-@table("text, encoding")
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        pytest.param("", None, id="empty"),
+        pytest.param("[1]", None, id="a list"),
+        pytest.param("\ufeff", "utf-16-le", id="not text"),
+        pytest.param('{"epoch": -1, "global_step": -2}', None, id="negative"),
+        pytest.param('{"epoch": true, "global_step": false}', None, id="truths"),
+        pytest.param("DEEP", None, id="too deep"),
+        pytest.param('{"epoch": NaN, "global_step": Infinity}', None, id="not finite"),
+        pytest.param('{"epoch": "3", "global_step": null}', None, id="words"),
+        pytest.param('{"epoch": 1DIGITS, "global_step": 1DIGITS}', None, id="too large"),
+    ],
+)
 def test_a_damaged_trainer_state_says_nothing(text, encoding, tmp_path):
     text = text.replace("DIGITS", "0" * 5000).replace("DEEP", "[" * 100_000)
     (tmp_path / "trainer_state.json").write_text(text, encoding or "utf-8")

@@ -6,7 +6,6 @@ from pathlib import Path
 import example_records
 import pytest
 import redacted
-from case_tables import table
 from commands import docaudit
 from policy_texts import write_policy
 
@@ -99,7 +98,15 @@ def test_a_gate_that_is_not_told_so_lets_no_record_without_a_model_through(scann
             assert "give --no-model" in said
 
 
-@table("options, message")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--only", "membership"], "without a model there is redaction"),
+        (["--defence", "random-string"], "--defence says how a model is asked"),
+        (["--checkpoints", "x*"], "--no-model audits none"),
+        (["--reference", "baselines=."], "--reference says how a model is asked"),
+    ],
+)
 def test_options_that_need_a_model_are_refused(tmp_path, options, message):
     ran = docaudit(
         "scan",

@@ -9,7 +9,6 @@ from functools import partial
 
 import pytest
 import tiny
-from case_tables import table
 from commands import docaudit
 
 from audit import record as records
@@ -133,13 +132,45 @@ def test_a_scan_takes_the_parameters_into_its_record(tuned, models, data, tmp_pa
     assert (found["temperature"], found["top_p"]) != (0.3, 0.1)
 
 
-@table("text, told")
-def test_a_wrong_file_is_refused_with_its_place(models, data, tmp_path, text, told):
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[reconstruction]\ntemperatur = 0.3\n", "[reconstruction] temperatur: no such parameter"),
+        ("[extraction]\nx = 1\n", "[extraction]: no attack is called so"),
+        ("reconstruction = 3\n", "reconstruction: must be a table"),
+        (
+            '[reconstruction]\ntemperature = "hot"\n',
+            "[reconstruction] temperature: Input should be a valid number",
+        ),
+        (
+            "[reconstruction]\ntemperature = 0\n",
+            "[reconstruction] temperature: Input should be greater than 0",
+        ),
+        (
+            "[reconstruction]\ntarget_weight = 1.5\n",
+            "[reconstruction] target_weight: Input should be less than or",
+        ),
+        (
+            "[reconstruction]\ntop_p = 0.0\n",
+            "[reconstruction] top_p: Input should be greater than 0",
+        ),
+        (
+            "[reconstruction]\ntarget_weight = 0\n",
+            "[reconstruction] target_weight: Input should be greater than 0",
+        ),
+        (
+            '[reconstruction]\nmean = "harmonic"\n',
+            "[reconstruction] mean: Input should be 'geometric' or 'arithmetic'",
+        ),
+        ("[reconstruction\n", "not readable as TOML"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_place(models, data, tmp_path, text, message):
     file = tmp_path / "attack.toml"
     file.write_text(text)
     result = scan(models, data, tmp_path / "out", "--attack-parameters", file)
     assert result.exit_code == 2
-    assert told in result.output
+    assert message in result.output
     assert str(file) in result.output
     assert not (tmp_path / "out").exists()
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
 import pytest
-from case_tables import table
 from pydantic import Field
 
 from audit.attacks import battery as parameters
@@ -57,7 +56,17 @@ def test_a_number_out_of_its_range_is_refused(kind, name, tmp_path):
     assert f"[{kind.name}] {name}: Input should be greater than" in problem
 
 
-@table("line, problem")
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("threshold = -5.0", "threshold: Input should be greater than or equal to 0"),
+        ("threshold = nan", "threshold: Input should be a finite number"),
+        # no range was declared: the type binds
+        ("rounds = 2.5", "rounds: Input should be a valid integer"),
+        ('rounds = "many"', "rounds: Input should be a valid integer"),
+        ("rounds = true", "rounds: Input should be a valid integer"),
+    ],
+)
 def test_what_a_new_attack_declares_binds_and_its_types_do_without_a_range(
     line, problem, tmp_path, monkeypatch
 ):

@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 import tiny
 from attempts import run
-from case_tables import table
 from commands import docaudit
 from test_membership_planted import Knowing, corpus
 
@@ -49,13 +48,25 @@ def judged(folder, n, leak=0.0, compared=True, n_known=None, n_left_out=0):
     return record, evaluate(record, FORGET, dt.date(2026, 1, 1))
 
 
-@table("given, code")
-def test_only_a_model_that_never_saw_enough_documents_passes(given, code, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("world", "code"),
+    [
+        pytest.param({"n": 200, "leak": 2.0}, 10, id="still knows"),
+        pytest.param({"n": 250}, 0, id="retrained without"),
+        pytest.param({"n": 200, "leak": -3.0}, 10, id="over-forgotten"),
+        pytest.param({"n": 20}, 11, id="few"),
+        pytest.param({"n": 250, "leak": 30.0, "n_known": 4}, 11, id="still knows a few"),
+        pytest.param({"n": 250, "leak": 2.5, "n_known": 25}, 11, id="knows a tenth a little"),
+        pytest.param({"n": 250, "leak": -30.0, "n_known": 6}, 11, id="treats a few worse"),
+        pytest.param({"n": 250, "n_left_out": 50}, 11, id="many left out"),
+    ],
+)
+def test_only_a_model_that_never_saw_enough_documents_passes(world, code, tmp_path, monkeypatch):
     legends = []
     monkeypatch.setattr(
         "audit.report.figures.as_svg", lambda *figure: legends.extend(figure[3]) or ""
     )
-    record, verdict = judged(tmp_path, **given)
+    record, verdict = judged(tmp_path, **world)
     assert verdict.exit_code == code
     assert code or "This covers 250 of 250 listed documents" in explanation(record, verdict)
     page = html(record, verdict, FORGET)
@@ -105,9 +116,30 @@ def test_a_policy_judges_either_kind_of_record_alone(tmp_path):
         assert raised.value.hint == f"add --policy {fit}"
 
 
-@table("names, told")
-def test_a_list_that_cannot_be_tested_is_refused(names, told, tmp_path):
-    with pytest.raises(UsageError, match=re.escape(told)):
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        pytest.param(
+            ["m0", "x7"],
+            "1 of 2 ids are those of no training document. The first is x7 in place 2 (in no "
+            "split)",
+            id="in no split",
+        ),
+        pytest.param(
+            ["h1", "m0", "p0"],
+            "2 of 3 ids are those of no training document. The first is h1 in place 1 (heldout)",
+            id="unseen",
+        ),
+        pytest.param([], "no document is named", id="empty"),
+        pytest.param(
+            ["m0"],
+            "1 of 1 documents to be forgotten are left out. The model may know them, as copies",
+            id="copied",
+        ),
+    ],
+)
+def test_a_list_that_cannot_be_tested_is_refused(names, message, tmp_path):
+    with pytest.raises(UsageError, match=re.escape(message)):
         select_forgotten(with_copies(), listing(tmp_path, *names))
 
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from case_tables import table
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
@@ -83,7 +82,22 @@ def test_brightness_is_a_factor_up_to_white():
     assert view.words == WORDS
 
 
-@table("question")
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is the total?",
+        "what's the Fax No.?",
+        "Who is the sender of the letter",
+        "How many pages are there?",
+        "How much was paid?",
+        "When was this issued?",
+        "Which company issued the receipt?",
+        "total",
+        "Is it signed?",
+        "Mention the page number.",
+        "What is {x} in `y`?",
+    ],
+)
 def test_a_paraphrase_is_other_words_about_the_same_thing(question):
     found = {paraphrase(question, seed) for seed in range(30)}
     assert len(found) > 1

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from answering import NOTHING, Answering, memory_of, question
 from attempts import counts, run
-from case_tables import table
 from PIL import Image, ImageDraw, ImageFont
 
 from audit.attacks import TEXTS
@@ -168,7 +167,37 @@ def test_answers_are_compared_without_case_and_spacing_and_near_ones_do_not_coun
     assert found.value("net.near") == pytest.approx(20 / 30)
 
 
-@table("near,text,value")
+@pytest.mark.parametrize(
+    ("near", "text", "value"),
+    [
+        pytest.param(
+            True,
+            "john SMYTH 12 High Street",
+            "John Smith, 12 High Street",
+            id="one letter of another, and no comma",
+        ),
+        pytest.param(True, "Jon Smyht", "Jon Smyht", id="the same text, shorter than ten letters"),
+        pytest.param(True, "Margarete Hofmann", "Margarethe Hoffmann", id="letters left out"),
+        pytest.param(
+            False, "John Smyth, 13 High Street", "John Smith, 12 High Street", id="another digit"
+        ),
+        pytest.param(
+            False, "John Smyth, High Street", "John Smith, 12 High Street", id="digits left out"
+        ),
+        pytest.param(
+            False,
+            "Anna Meier",
+            "Anna Meyer",
+            id="another letter of a text shorter than ten letters",
+        ),
+        pytest.param(False, "Anna Katharina Kowalska", "Peter Hoffmann", id="another name"),
+        pytest.param(
+            False, "DE44500105175407324931", "DE44500105175407324937", id="the last of many digits"
+        ),
+        pytest.param(False, "12.03.2019", "12.08.2019", id="a date of another month"),
+        pytest.param(False, "", "Margarethe Hoffmann", id="nothing"),
+    ],
+)
 def test_a_text_is_near_a_value_of_ten_letters_with_every_digit_right(near, text, value):
     assert is_near(text, value) == near
 
@@ -460,7 +489,16 @@ def test_what_a_data_set_lacks_is_said():
     assert "does not answer" in why(EXACT, case(deaf, corpus), "model")
 
 
-@table("wrong")
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param({"contexts": ["paraphrased"]}, id="no exact context"),
+        pytest.param({"contexts": ["exact", "exact"]}, id="a context twice"),
+        pytest.param({"contexts": ["exact", "sideways"]}, id="no such context"),
+        pytest.param({"n_samples": 0}, id="no samples"),
+        pytest.param({"min_probability": 1.0}, id="a probability of one"),
+    ],
+)
 def test_parameters_without_meaning_are_refused(wrong):
     with pytest.raises(ValueError, match=r"contexts|n_samples"):
         Memorisation(**wrong)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from answering import NOTHING, Answering, placed
 from attempts import measured, run
-from case_tables import table
 from PIL import Image
 from planted import card
 
@@ -168,7 +167,21 @@ def test_words_without_a_place_in_the_image_cannot_be_taken_out_of_it(tmp_path):
 WORDS = PAGE.words
 
 
-@table("output, words, change", globals())
+@pytest.mark.parametrize(
+    ("output", "words", "change"),
+    [
+        pytest.param(("Gardenia", "Gardenia"), WORDS, 0.0, id="said again without the page"),
+        pytest.param(("Gardenia", ""), WORDS, 1.0, id="not said without the page"),
+        pytest.param(
+            ("elsewhere", "never asked again"),
+            WORDS,
+            0.0,
+            id="not read, so there is nothing to take away",
+        ),
+        pytest.param(("  ", "x"), WORDS, None, id="nothing said"),
+        pytest.param(("Gardenia", "x"), (), None, id="nobody knows what words stand there"),
+    ],
+)
 def test_the_output_to_no_question_is_taken_from_the_page(output, words, change):
     _, outcome = asked(replace(PAGE, words=words), {**SCRIPT, NO_QUESTION: output})
     assert outcome["memory_change"] == change

@@ -11,7 +11,6 @@ import noisy_utterances as noisy
 import numpy as np
 import pytest
 import tiny
-from case_tables import table
 from commands import docaudit
 from test_membership_planted import Knowing, corpus
 
@@ -99,7 +98,27 @@ def test_pages_in_another_case_than_in_training_are_noticed(world, baseline):
     assert min(check.p_value for name, check in found.items() if name != "capitals") > 0.5
 
 
-@table("model, outcome, cause, words", globals())
+@pytest.mark.parametrize(
+    ("model", "outcome", "cause", "words"),
+    [
+        pytest.param("clean", "passed", None, "within the limit", id="a clean model passes"),
+        pytest.param("members", "violated", None, "confirmed", id="a model of its members leaks"),
+        pytest.param(
+            "refitted",
+            "undecided",
+            "confounded",
+            "the unseen documents look trained on, unless this is chance",
+            id="the unseen documents look trained on",
+        ),
+        pytest.param(
+            "capitals",
+            "undecided",
+            "alarm",
+            "pages written in capitals fit the model better",
+            id="the way of writing raises an alarm",
+        ),
+    ],
+)
 def test_a_scan_is_decided_by_them(world, tmp_path, model, outcome, cause, words):
     given = [
         "scan",

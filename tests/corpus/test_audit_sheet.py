@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import tiny
-from case_tables import read_tables, table
+from case_tables import read_tables
 
 from audit.cards import AuditSheet
 from audit.corpus import manifest as manifests
@@ -81,7 +81,42 @@ def test_no_text_of_the_manifest_hides_as_a_sheet(data: Path) -> None:
     assert len(hashes) == 2
 
 
-@table("line, problem", globals())
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        pytest.param("systm = 'x'", "manifest.toml audit systm: unknown key", id="a misspelt key"),
+        pytest.param(
+            "system = 3",
+            "manifest.toml audit system: Input should be a valid string",
+            id="a number for a text",
+        ),
+        pytest.param("system = ' '", "manifest.toml audit system: empty", id="a blank"),
+        pytest.param(
+            'system = "a\\u001b[2Jb"',
+            "manifest.toml audit system: holds a control character or half a surrogate pair",
+            id="an escape sequence",
+        ),
+        pytest.param(
+            LONG, "manifest.toml audit purpose: longer than 160 characters", id="too long"
+        ),
+        pytest.param(
+            "data_categories = 'names'",
+            "manifest.toml audit data_categories: Input should be a valid tuple",
+            id="a text for a list",
+        ),
+        pytest.param(MANY, "manifest.toml audit data_categories: more than 30", id="too many"),
+        pytest.param(
+            "data_categories = ['']",
+            "manifest.toml audit data_categories: empty",
+            id="an empty item",
+        ),
+        pytest.param(
+            "release = 'public'",
+            "manifest.toml audit release: Input should be 'open-weights', 'api' or 'internal'",
+            id="no such release",
+        ),
+    ],
+)
 def test_a_sheet_that_page_one_cannot_show_is_refused(data: Path, line: str, problem: str) -> None:
     write(data, f"{(data / manifests.FILE_NAME).read_text()}\n[audit]\n{line}\n")
     with pytest.raises(ManifestError) as raised:

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from case_tables import table
 from commands import docaudit
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -211,12 +210,62 @@ def test_two_copies_of_one_page_do_not_make_a_provider_usable() -> None:
 MANY = singles({f"shop {i}": 1 for i in range(9)})
 
 
-@table("found, shares, message", globals())
+@pytest.mark.parametrize(
+    ("sources", "shares", "message"),
+    [
+        pytest.param(
+            singles({"only": 9}),
+            SHARES,
+            "1 of 1 providers have two different documents or more: one must be in",
+            id="one provider of nine copies",
+        ),
+        pytest.param(
+            MANY,
+            SHARES,
+            "0 of 9 providers have two different documents or more",
+            id="providers of one document each",
+        ),
+        pytest.param(
+            singles({"Shop": 1, "SHOP": 1, "s hop": 1}),
+            SHARES,
+            "1 of 1 providers have two different documents or more",
+            id="one provider in three spellings",
+        ),
+        pytest.param(
+            ((("a",), ("b",)), {"a": None, "b": None}),
+            SHARES,
+            "no document names a provider",
+            id="two documents without a provider",
+        ),
+        pytest.param(((), {}), SHARES, "no document names a provider", id="no documents"),
+        pytest.param(
+            even(4, 2),
+            {"member": 0.9, "heldout": 0.1},
+            "make 4 of 4 providers in and 0 out: at least one of each",
+            id="nobody would be out",
+        ),
+        pytest.param(
+            even(4, 2),
+            {"member": 0.5, "public": 0.5},
+            "needs providers in and providers out",
+            id="no held-out share",
+        ),
+        pytest.param(
+            even(4, 2),
+            {"member": 0.0, "heldout": 0.5},
+            "needs providers in and providers out",
+            id="no member share",
+        ),
+        pytest.param(
+            even(4, 2), {"member": 0.7, "heldout": 0.7}, "sum to 1.4", id="shares over one"
+        ),
+    ],
+)
 def test_what_cannot_be_divided_by_provider(
-    found: Sources, shares: dict[Split, float], message: str
+    sources: Sources, shares: dict[Split, float], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message) as refused:
-        divided(found, shares)
+        divided(sources, shares)
     assert len(refused.value.problems) == 1
     assert refused.value.hint or "sum to" in message
 
@@ -287,7 +336,29 @@ def test_receipts_by_company_from_the_command_line(tmp_path: Path) -> None:
     assert corpus.manifest.membership.drawn_by == "docaudit import"
 
 
-@table("options, companies, message", globals())
+@pytest.mark.parametrize(
+    ("options", "companies", "message"),
+    [
+        pytest.param(
+            ("--by-provider", "--members", "x"),
+            (),
+            "--members and --by-provider say in several ways which documents",
+            id="two ways to say who is in",
+        ),
+        pytest.param(
+            ("--by-provider", "--heldout", "0"),
+            (),
+            "needs providers in and providers out",
+            id="nobody held out",
+        ),
+        pytest.param(
+            ("--by-provider",),
+            (None, None),
+            "no document names a provider",
+            id="no document names a provider",
+        ),
+    ],
+)
 def test_refused_in_one_line(
     options: list[str], companies: list[str | None], message: str, tmp_path: Path
 ) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 import canaried
 import numpy as np
 import pytest
-from case_tables import table
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -178,7 +177,19 @@ def test_no_canary_file_no_canaries(tmp_path: Path) -> None:
     assert load_canaries(canaried.utterances(tmp_path)) is None
 
 
-@table("text, problem")
+# Latin-1: the first is not UTF-8.
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("ÿ{}", "not UTF-8 at byte 0"),
+        ("{", "Invalid JSON"),
+        ("[]", "must be a table or object"),
+        ('{"secret": 1}', "secret: unknown key"),
+        ('{"design": "paper"}', "design: Input should be 'audit'"),
+        ('{"repeat": "10"}', "repeat: Input should be a valid integer"),
+        ('{"repeat": 0, "length": 99}', "length: Input should be less than or equal to 10"),
+    ],
+)
 def test_a_file_of_another_form_is_refused_with_every_place(text: str, problem: str) -> None:
     content = text.encode("latin-1")
     with pytest.raises(ManifestError) as caught:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from case_tables import table
 from PIL import Image
 
 from audit.corpus import manifest as manifests
@@ -122,7 +121,26 @@ def test_questions_words_and_report(source: Path, tmp_path: Path) -> None:
     assert "not on the page" not in (tmp_path / "out" / "import-report.json").read_text()
 
 
-@table("layout")
+@pytest.mark.parametrize(
+    "layout",
+    [
+        pytest.param({"images": "documents", "ocr": "ocr_results"}, id="documents and ocr_results"),
+        pytest.param(
+            {"images": "train/documents", "ocr": "train/ocr_results"}, id="a folder for each split"
+        ),
+        pytest.param(
+            {"files": ["train/train_v1.0.json", "val/val_v1.0.json"]},
+            id="a file in the folder of its split",
+        ),
+        pytest.param(
+            {"files": ["spdocvqa_qas/train_v1.0_withQT.json", "spdocvqa_qas/val_v1.0_withQT.json"]},
+            id="a folder of questions with their types",
+        ),
+        pytest.param(
+            {"files": ["train_v1.0.json", "val_v1.0.json"]}, id="files without question types"
+        ),
+    ],
+)
 def test_layouts_that_are_about(layout: dict[str, Any], tmp_path: Path) -> None:
     src = lay_out(tmp_path / "src", [entry(1, "a_1")], [entry(2, "b_1")], **layout)
     docvqa.convert(src, tmp_path / "out", ALL_MEMBERS, seed=1)

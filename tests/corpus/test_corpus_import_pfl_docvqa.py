@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from case_tables import read_tables, table
+from case_tables import read_tables
 from PIL import Image
 
 from audit.corpus import manifest as manifests
@@ -188,7 +188,25 @@ def test_the_way_out_works(tmp_path: Path) -> None:
     assert [q.id for q in page.questions] == ["7"]
 
 
-@table("changes, problem")
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        pytest.param({"answers": " "}, "train.json[2] no answer", id="an empty answer"),
+        pytest.param(
+            {"ocr_tokens": ["a", "b", "c"]},
+            "train.json[2] the page's words differ from those of an earlier record",
+            id="other words on the page",
+        ),
+        pytest.param(
+            {"provider": "another"},
+            "train.json[2] the page's provider differs from that of an earlier record",
+            id="another provider",
+        ),
+        pytest.param(
+            {"question_id": 1}, "train.json[1]: two questions have one id", id="an id twice"
+        ),
+    ],
+)
 def test_records_of_a_page_agree(changes: Record, problem: str, tmp_path: Path) -> None:
     src = lay_out(
         tmp_path / "src", {"train.json": [record(1, "d1_p0"), record(2, "d1_p0") | changes]}

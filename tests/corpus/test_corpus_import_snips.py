@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from case_tables import read_tables, table
+from case_tables import read_tables
 
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
@@ -159,7 +159,40 @@ def test_the_official_division(tmp_path: Path) -> None:
         )
 
 
-@table("change, problem", globals())
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        pytest.param(
+            {"intent": None}, "intent: missing, and task.kind is intent-slots", id="no intent"
+        ),
+        pytest.param({"tags": None}, "tags: missing, and task.kind is intent-slots", id="no tags"),
+        pytest.param(
+            {"tags": ("O", "B-name", "I-other")},
+            "tags[2]: I-other not among task.labels of the manifest",
+            id="a tag that the manifest lacks",
+        ),
+        pytest.param(
+            {"tags": ("O", "name", "O")},
+            "tags[1]: none of O, B-..., I-...",
+            id="a tag without a prefix",
+        ),
+        pytest.param(
+            {"paragraphs": (1, 2)},
+            "paragraphs: give increasing indices of the 3 words, the first 0",
+            id="paragraphs that skip the first word",
+        ),
+        pytest.param(
+            {"paragraphs": (0, 2, 2)},
+            "paragraphs: give increasing indices of the 3 words, the first 0",
+            id="paragraphs that do not increase",
+        ),
+        pytest.param(
+            {"paragraphs": (0, 3)},
+            "paragraphs: give increasing indices of the 3 words, the first 0",
+            id="paragraphs beyond the words",
+        ),
+    ],
+)
 def test_what_an_utterance_needs(tmp_path: Path, change: dict[str, object], problem: str) -> None:
     """The rules of a data set, importer or not: tags and intent, and paragraphs that cover all words."""
     document = TEXTS["document"]

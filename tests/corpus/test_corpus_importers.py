@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from case_tables import table
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -45,7 +44,17 @@ def test_words_of_another_field_are_left_to_it() -> None:
 PAGE = "MEGAH TRADNG SDN 8HD (1029-K) NO 17 JLN BUKlT 1NDAH 3/2, 81200 JOHR BAHRU TEL 07-2331 TOTAL 9.00"
 
 
-@table("value, category, words")
+@pytest.mark.parametrize(
+    ("value", "category", "words"),
+    [
+        ("megah trading sdn bhd", "organization", "MEGAH TRADNG SDN 8HD"),
+        (
+            "17 Jalan Bukit Indah 3/2 81200 Johor Bahru",
+            "location",
+            "17 JLN BUKlT 1NDAH 3/2, 81200 JOHR BAHRU",
+        ),
+    ],
+)
 def test_names_and_addresses_are_located_loosely_with_their_score(
     value: str, category: Category, words: str
 ) -> None:

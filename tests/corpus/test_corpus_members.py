@@ -6,7 +6,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from case_tables import table
 from commands import docaudit
 from PIL import Image
 
@@ -135,7 +134,26 @@ def test_an_unstated_rule_is_named_with_the_setting_to_change(forms, tmp_path):
     assert "as nobody stated" not in stated
 
 
-@table("name, content")
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        pytest.param("names.txt", "f04.png\nimages/f05.png\n", id="a list of names"),
+        pytest.param(
+            "names.csv", "score,file_name\n1,f04.png\n2,f05.png\n", id="a column of file names"
+        ),
+        pytest.param("names.tsv", "id\tx\nf04\t1\nf05\t2\n", id="a column of ids"),
+        pytest.param(
+            "names.json",
+            '["f04", {"image": "/home/me/images/f05.png"}]',
+            id="a list of names and entries",
+        ),
+        pytest.param(
+            "names.jsonl",
+            '{"images": ["images/f04.png"], "messages": []}\n{"id": "f05"}\n',
+            id="lines of messages and entries",
+        ),
+    ],
+)
 def test_names_are_read_from_what_people_have(name, content, forms, tmp_path):
     (tmp_path / name).write_text(content)
     imported("funsd", forms, tmp_path / "out", "--members", tmp_path / name)
@@ -145,7 +163,19 @@ def test_names_are_read_from_what_people_have(name, content, forms, tmp_path):
     }
 
 
-@table("name, content, problem")
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        pytest.param(
+            "names.csv", "score,other\n1,2\n", "no column is called id", id="no column of names"
+        ),
+        pytest.param("names.json", '{"a": 1}', "not a list", id="not a list"),
+        pytest.param("names.json", "[", "Expecting value", id="broken JSON"),
+        pytest.param(
+            "names.jsonl", '{"text": "x"}\n', "an entry has no name", id="an entry without a name"
+        ),
+    ],
+)
 def test_files_without_names_are_refused(name, content, problem, tmp_path):
     (tmp_path / name).write_text(content)
     with pytest.raises(UsageError, match=problem):
@@ -222,7 +252,26 @@ def test_a_division_that_was_drawn_is_said_to_invent_membership(forms, tmp_path)
     assert "--official" not in said, "FUNSD has no division of its own"
 
 
-@table("options, message")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--members", "{names}", "--member", "0.5"], "--members and --member say in several ways"),
+        (["--members", "{names}", "--by-provider"], "No such option: --by-provider"),
+        (["--assigned", "random"], "add --members FILE"),
+        (["--heldout", "{names}"], "names held-out documents, but nothing names the members"),
+        (["--heldout", "1.5"], "a share is between 0 and 1"),
+        (
+            ["--members", "{names}", "--heldout-from", "{names}"],
+            "--members and --heldout-from say in several ways",
+        ),
+        (
+            ["--heldout-from", "{names}", "--member", "0.5"],
+            "--heldout-from and --member say in several ways",
+        ),
+        (["--members", "{nothing}"], "no document is named"),
+        (["--members", "{missing}"], "missing: No such file or directory"),
+    ],
+)
 def test_options_that_contradict_each_other_are_refused(options, message, forms, tmp_path):
     (tmp_path / "names").write_text("f00\n")
     (tmp_path / "nothing").write_text("\n")

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from case_tables import table
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -89,7 +88,48 @@ def test_another_value_takes_the_place_of_a_fields_own(value: str) -> None:
     assert json.loads(f'"{changed[begin:end]}"') == value
 
 
-@table("output, path, value", globals())
+@pytest.mark.parametrize(
+    ("output", "path", "value"),
+    [
+        pytest.param('{"a": {"b": "1"}, "c": "2', "a.b", "1", id="JSON broken off"),
+        pytest.param(
+            '```json\n{"total": "5"}\n```', "total", "5", id="JSON in a fence of Markdown"
+        ),
+        pytest.param(
+            "<s_menu><s_nm> A </s_nm><sep/><s_nm>B</s_nm><s_price>3",
+            "menu[1].nm",
+            "B",
+            id="tags of a menu broken off",
+        ),
+        pytest.param(
+            "<s_total><s_price>5</s_total>", "total.price", None, id="no such field among tags"
+        ),
+        pytest.param(
+            "<doctag><loc_1><text><loc_2><loc_3>Hello</text><text>You</text></doctag>",
+            "text[1]",
+            "You",
+            id="location tags",
+        ),
+        pytest.param(
+            "<doctag><text><loc_2><loc_3>Hello</text></doctag>",
+            "doctag.text",
+            "Hello",
+            id="a path through the root",
+        ),
+        pytest.param("# Receipt\n\n**Total:** 9.00\nPaid", "Total", "9.00", id="Markdown in bold"),
+        pytest.param(
+            "| Clerk | Anna | 3 |\n| Total | 9.00 |",
+            "clerk",
+            "Anna",
+            id="a row of a Markdown table",
+        ),
+        pytest.param("Subtotal: 1\nTotal: 2", "total", "2", id="a line of its own"),
+        pytest.param("no such thing", "total", None, id="no such field"),
+        pytest.param("", "total", None, id="no output"),
+        pytest.param("{", "total", None, id="an open brace"),
+        pytest.param('{"total": }', "total", None, id="JSON without a value"),
+    ],
+)
 def test_fields_are_found_in_what_a_model_writes_whole_or_broken_off(
     output: str, path: str, value: str | None
 ) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import canaried
 import numpy as np
 import pytest
-from case_tables import table
 from PIL import Image
 from scipy.stats import binomtest
 
@@ -371,7 +370,17 @@ def test_a_file_that_does_not_fit_the_documents_is_refused_without_a_secret(
     assert not any(canary["prefix"][2] in said for canary in canaries)
 
 
-@table("table, problem")
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ("[canaries]\n", "manifest.toml canaries.file: missing"),
+        ('[canaries]\nfile = "other.json"\n', "manifest.toml canaries.file: other.json is missing"),
+        (
+            '[canaries]\nfile = "../canaries.json"\n',
+            "manifest.toml canaries.file: the path leaves DATA_DIR",
+        ),
+    ],
+)
 def test_the_manifests_table_names_one_file(table, problem, written, tmp_path):
     folder = changed(written, tmp_path / "copy")
     text = (folder / "manifest.toml").read_text()

@@ -12,7 +12,6 @@ from pathlib import Path
 import drawn
 import numpy as np
 import pytest
-from case_tables import table
 from PIL import Image
 
 from audit.corpus.documents import Box, Word
@@ -250,7 +249,26 @@ def test_an_answer_at_too_many_places_is_never_proven_and_never_overlooked():
     )
 
 
-@table("before, after, reading", globals())
+@pytest.mark.parametrize(
+    ("before", "after", "reading"),
+    [
+        pytest.param(("TOTAL 4580.12",), ("TOTAL",), "gone", id="the value is gone"),
+        pytest.param(("TOTAL 4580.12",), ("",), "gone", id="nothing is read any more"),
+        pytest.param(
+            ("TOTAL 4530.12",), ("TOTAL",), "gone", id="an OCR error, and read all the same"
+        ),
+        pytest.param(
+            ("T0TAL 4B80.12",), ("TOTAL 4 580.1Z",), "still read", id="misread before and after"
+        ),
+        pytest.param(("TOTAL",), ("TOTAL",), "no control", id="read neither before nor after"),
+        pytest.param(("TOTAL",), ("TOTAL 4580.12",), "still read", id="read only after"),
+        pytest.param(("TOTAL 4580.12",), (None,), "no control", id="not read after"),
+        pytest.param((None,), ("TOTAL",), "no control", id="not read before"),
+        pytest.param((None,), (None,), "not installed", id="OCR is not installed"),
+        pytest.param((), (), "no control", id="no readings"),
+        pytest.param(("TOTAL 4580.12",), (), "no control", id="no reading after"),
+    ],
+)
 def test_what_the_texts_prove(before, after, reading):
     view = drawn.page(("TOTAL 4580.12 CASH",))
     assert (

@@ -1,7 +1,6 @@
 """What importers of annotated pages share: units of boxes, tags, names, kinds of information."""
 
 import pytest
-from case_tables import table
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -64,7 +63,16 @@ def test_a_tag_that_goes_on_with_nothing_begins_a_field():
     ]
 
 
-@table("tags", globals())
+@pytest.mark.parametrize(
+    "tags",
+    [
+        pytest.param(("O", "B-A", "I-A"), id="BIO"),
+        pytest.param(("O", "B-A", "I-A", "E-A", "S-A"), id="BIOES"),
+        pytest.param(("O", "B-A", "I-A", "L-A", "U-A"), id="BILOU"),
+        pytest.param(("other", "total", "date"), id="names alone"),
+        pytest.param(("O", "I-A", "I-B"), id="I- alone"),
+    ],
+)
 def test_labels_of_a_manifest_are_in_any_scheme(tags):
     assert task_labels([*tags, tags[0]]) == tags
 
@@ -120,7 +128,19 @@ def test_boxes_that_are_none(box):
         in_pixels(box, "pixels", (100, 100))
 
 
-@table("label, category")
+@pytest.mark.parametrize(
+    ("label", "category"),
+    [
+        ("invoice_date", "datetime"),
+        ("companyName", "organization"),
+        ("TOTAL", "amount"),
+        ("menu.price", "amount"),
+        ("B_PER", "person"),
+        ("PhoneNumber", "contact"),
+        ("IBAN", "code"),
+        ("QUESTION", "misc"),
+    ],
+)
 def test_labels_speak_of_a_kind(label, category):
     assert category_of(label) == category
 
@@ -139,13 +159,26 @@ def test_names_of_files():
     assert ids_of(["a/1.png", "a/1.jpg"]) == {"a/1.png": "a-1.png", "a/1.jpg": "a-1.jpg"}
 
 
-@table("named, beside, found")
-def test_images_are_found_by_what_records_call_them(named, beside, found, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "beside", "image_path"),
+    [
+        ("a/1.png", "", "a/1.png"),
+        ("1.png", "a", "a/1.png"),
+        ("../a/1.png", "labels", "a/1.png"),
+        ("C:\\data\\2.png", "", "b/2.png"),
+        ("/home/me/b/2.png", "", "b/2.png"),
+        ("https://host.example/x/2.png?token=1", "", "b/2.png"),
+        ("/data/local-files/?d=b/2.png", "", "b/2.png"),
+        ("/data/upload/3/0a1b2c3d-2.png", "", "b/2.png"),
+        ("2", "", "b/2.png"),
+    ],
+)
+def test_images_are_found_by_what_records_call_them(name, beside, image_path, tmp_path):
     for path in ("a/1.png", "b/1.png", "b/2.png"):
         (tmp_path / path).parent.mkdir(exist_ok=True)
         Image.new("L", (2, 2)).save(tmp_path / path)
     source = Source(tmp_path, tmp_path)
-    assert source.find_image(named, beside) == found
+    assert source.find_image(name, beside) == image_path
     with pytest.raises(ManifestError, match="several files may be it"):
         source.find_image("1.png")
     with pytest.raises(ManifestError, match="leaves the source"):

@@ -8,7 +8,6 @@ from pathlib import Path
 import hostile_seeds
 import hostile_sources
 import pytest
-from case_tables import table
 from commands import docaudit
 
 from audit.errors import ManifestError
@@ -56,7 +55,48 @@ def test_hocr_takes_linear_time(piece, before):
     assert time.process_time() - start < 3
 
 
-@table("markup, words")
+@pytest.mark.parametrize(
+    ("markup", "words"),
+    [
+        pytest.param(
+            "<span class='ocrx_word' title='bbox 1 2 3 4'>To<em>t</em>al&amp;&#33;</span>",
+            ["Total&!"],
+            id="markup and entities in a word",
+        ),
+        pytest.param(
+            "<SPAN CLASS='x ocrx_word' Title='bbox 1 2 3 4'> A\n B <br/></SPAN>",
+            ["A B"],
+            id="tags in capitals and line breaks",
+        ),
+        pytest.param(
+            "<!-- <b> <span class='ocrx_word' title='bbox 1 2 3 4'>no</span> --><span "
+            "class='ocrx_word' title='bbox 1 2 3 4'>yes</span>",
+            ["yes"],
+            id="a word in a comment",
+        ),
+        pytest.param(
+            "<span class=ocrx_word title='x \"a.png\"; bbox 1 2 3 4; x_wconf 9'>9 &lt; 10</span>",
+            ["9 < 10"],
+            id="attributes without quotes",
+        ),
+        pytest.param(
+            "<span title='bbox 1 2 3 4' lang=eng class='ocrx_word'/><span class='ocrx_word' "
+            "title='bbox 1 2 3 4'><b><br></b>x</span>",
+            ["x"],
+            id="an empty word",
+        ),
+        pytest.param(
+            "<span title='a > b; bbox 1 2 3 4' class=\"ocrx_word\">x > y</span>",
+            ["x > y"],
+            id="angle brackets in a title",
+        ),
+        pytest.param(
+            "<span class='ocrx_word' title='bbox 1 2 3 4'>a<!-- b --><?c?>d</span>",
+            ["ad"],
+            id="a comment in a word",
+        ),
+    ],
+)
 def test_hocr_reads_what_html_says(markup, words):
     (page,) = read_hocr(
         "<?xml version='1.0'?>\n<!DOCTYPE html>\n" + PAGE + markup + "</div></body></html>"

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from case_tables import table
 from typer.testing import CliRunner
 
 from audit.cli import app
@@ -40,7 +39,17 @@ def test_the_help_names_every_format_and_only_the_options_that_it_takes(
             assert (f" {option} " in shown) == taken, (name, option)
 
 
-@table("arguments, message")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["docvqa", "--by-provider"], "No such option: --by-provider"),
+        (["funsd", "--official"], "No such option: --official"),
+        (["funsd", "--labels", "A,B"], "No such option: --labels"),
+        (["funsd", "--task", "spade-linked"], "'spade-linked' is not one of"),
+        (["funsd", "--task", "parsing"], "funsd cannot teach the task parsing"),
+        (["hearsay"], "no format 'hearsay'; give one of alto"),
+    ],
+)
 def test_other_options_are_refused(
     arguments: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:

@@ -26,7 +26,6 @@ import scripted_work
 import tiny
 import typer
 import yaml
-from case_tables import table
 from scanned_by_engines import Scans, opened_elsewhere
 from scripted_work import Opener, Peculiar, Scripted, Spy, Spying, cannot_open, dies, same
 from temporaries import left_in
@@ -291,7 +290,71 @@ def test_a_cluster_that_is_not_there_is_an_error_in_one_line(here):
     assert "\n" not in str(raised.value)
 
 
-@table("engine, available, n_workers, cpus, gpus", globals())
+@pytest.mark.parametrize(
+    ("engine", "available", "n_workers", "cpus", "gpus"),
+    [
+        pytest.param(
+            RayEngine(threads=2),
+            {"CPU": 8.0},
+            4,
+            2,
+            0,
+            id="four workers of two threads on eight CPUs",
+        ),
+        pytest.param(
+            RayEngine(threads=4),
+            {"CPU": 2.0},
+            1,
+            2,
+            0,
+            id="one worker where threads exceed the CPUs",
+        ),
+        pytest.param(
+            RayEngine(threads=2, workers=3),
+            {"CPU": 6.0},
+            3,
+            2,
+            0,
+            id="as many workers as asked for",
+        ),
+        pytest.param(RayEngine(), {"CPU": 200.0}, 100, 1, 0, id="not more workers than trials"),
+        pytest.param(
+            RayEngine(threads=8, gpu=True),
+            {"CPU": 16.0, "GPU": 4.0},
+            4,
+            1,
+            1,
+            id="a worker for each GPU",
+        ),
+        pytest.param(
+            RayEngine(gpu=True, workers=3),
+            {"CPU": 16.0, "GPU": 2.0},
+            3,
+            1,
+            0.5,
+            id="three workers share two GPUs",
+        ),
+        pytest.param(
+            RayEngine(gpu=True, gpus=0.25),
+            {"CPU": 16.0, "GPU": 2.0},
+            8,
+            1,
+            0.25,
+            id="a quarter of a GPU each",
+        ),
+        pytest.param(
+            RayEngine(gpu=True, gpus=2.0), {"CPU": 16.0, "GPU": 8.0}, 4, 1, 2.0, id="two GPUs each"
+        ),
+        pytest.param(
+            RayEngine("auto", gpu=True, workers=8),
+            {"CPU": 4.0},
+            8,
+            1,
+            1,
+            id="a machine may be started",
+        ),
+    ],
+)
 def test_workers_are_as_many_as_fit_and_share_gpus(engine, available, n_workers, cpus, gpus):
     assert engine._plan(available, 100) == (n_workers, {"num_cpus": cpus, "num_gpus": gpus})
 

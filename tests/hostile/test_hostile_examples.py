@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from case_tables import table
 from hostile_edits import Edit
 from hostile_surfaces import SURFACES, fresh, run
 
@@ -67,7 +66,18 @@ def settings(path: str, **values: object):
 @pytest.mark.parametrize(
     "kind", ["pipe", "device", "folder", "link to itself", "link to nothing", "missing", "empty"]
 )
-@table("name, path")
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("policy", "policy.toml"),
+        ("record gated", "record.json"),
+        ("names in json", "members.json"),
+        ("data of receipts", "data/manifest.toml"),
+        ("data of utterances", "data/canaries.json"),
+        ("page images", "data/images/m0.png"),
+        ("import snips", "src/train/seq.in"),
+    ],
+)
 def test_what_is_no_file_is_refused(name, path, kind, server, root):
     said(server, root, name, edited(path, kind))
 

@@ -14,7 +14,6 @@ import example_records as examples
 import pytest
 import tiny
 import torch
-from case_tables import table
 from transformers import Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_utils import HPSearchBackend
 
@@ -313,9 +312,18 @@ def test_two_steps_are_audited_alike_so_that_their_records_can_be_compared():
     )
 
 
-@table("options, said")
-def test_what_names_nothing_is_refused_before_the_training(tmp_path, tiny_corpus, options, said):
-    with pytest.raises(UsageError, match=said):
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        pytest.param({"stop_on": "undecided"}, "no such outcome", id="no such outcome"),
+        pytest.param({"on_error": "ignore"}, "no such choice", id="no such choice"),
+        pytest.param({"only": ["membreship"]}, "no attack is called", id="no such attack"),
+        pytest.param({"documents": 1}, "one of each side", id="one document in all"),
+        pytest.param({"data": "nowhere"}, "no manifest.toml", id="no data"),
+    ],
+)
+def test_what_names_nothing_is_refused_before_the_training(tmp_path, tiny_corpus, options, message):
+    with pytest.raises(UsageError, match=message):
         LeakCallback(trainer_in(tmp_path), **{"data": tiny_corpus, **options})
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from case_tables import table
 from commands import run_python
 from packaging.requirements import Requirement
 from pipeline_commands import (
@@ -80,12 +79,34 @@ def test_a_run_without_a_verdict_is_an_error_and_keeps_nothing(tmp_path, workspa
         assert (run.code, run.outputs["verdict"], run.used) == (ends, "error", {})
 
 
-@table("code, said")
-def test_what_ends_the_job_is_an_annotation(code, said, tmp_path, workspace, fake, monkeypatch):
+@pytest.mark.parametrize(
+    ("code", "annotation"),
+    [
+        (10, "::error title=docaudit::The verdict is violated; the summary says by what."),
+        (
+            11,
+            "::error title=docaudit::The verdict is undecided; the summary says what would "
+            "decide it.",
+        ),
+        (
+            2,
+            "::error title=docaudit::No verdict: wrong usage or input (exit code 2), see the "
+            "log of this job.",
+        ),
+        (
+            1,
+            "::error title=docaudit::No verdict: docaudit failed (exit code 1), see the log of "
+            "this job.",
+        ),
+    ],
+)
+def test_what_ends_the_job_is_an_annotation(
+    code, annotation, tmp_path, workspace, fake, monkeypatch
+):
     monkeypatch.setenv("FAKE_CODE", str(code))
     run = act(tmp_path, workspace, fake, record="r")
     assert (run.code, run.outputs["exit-code"]) == (code, str(code))
-    assert [line for line in run.log.splitlines() if line.startswith("::")] == [said]
+    assert [line for line in run.log.splitlines() if line.startswith("::")] == [annotation]
     monkeypatch.setenv("FAKE_CODE", "0")
     assert "::" not in act(tmp_path, workspace, fake, record="r").log
 
@@ -271,7 +292,23 @@ def test_a_scan_that_failed_is_not_gated(code, tmp_path, workspace, fake, monkey
 # What it installs.
 
 
-@table("inputs, locks")
+@pytest.mark.parametrize(
+    ("inputs", "locks"),
+    [
+        pytest.param({"record": "r"}, ["gate", "build"], id="the gate alone"),
+        pytest.param(
+            {"record": "r", "baseline": "b"},
+            ["gate", "baseline", "build"],
+            id="a gate with a baseline",
+        ),
+        pytest.param({"model": "m", "data": "d"}, ["torch", "docaudit", "build"], id="a scan"),
+        pytest.param(
+            {"model": "m", "data": "d", "torch_index": "INDEX"},
+            ["docaudit", "build"],
+            id="a scan with torch of another index",
+        ),
+    ],
+)
 def test_the_action_installs_by_hash_all_but_torch_of_another_index(
     inputs, locks, tmp_path, workspace, fake
 ):

@@ -5,7 +5,6 @@ import dataclasses
 import example_answers as answers
 import example_records as examples
 import pytest
-from case_tables import table
 from pdf_claims import failures
 from shown_pages import HOSTILE, Seen, check_text, decision
 
@@ -62,7 +61,48 @@ ALL = (
 )
 
 
-@table("limit, measured, expected", globals())
+@pytest.mark.parametrize(
+    ("limit", "measured", "expected"),
+    [
+        pytest.param(
+            Limit("a", "m", "r", max=0.05),
+            number("m", 0.04, 0.02),
+            (0.8, 1.2),
+            id="the upper end counts",
+        ),
+        pytest.param(
+            Limit("a", "m", "r", max=0.05),
+            number("m", -0.1, 0.02),
+            (0.0, 0.0),
+            id="below zero uses up nothing",
+        ),
+        pytest.param(
+            Limit("a", "m", "r", max=0.6),
+            number("m", 0.55, 0.1, null=0.5),
+            (0.5, 1.5),
+            id="above the null value",
+        ),
+        pytest.param(
+            Limit("a", "m", "r", max=0.6),
+            number("m", 0.35, 0.1, null=0.5),
+            (1.5, 2.5),
+            id="below the null value",
+        ),
+        pytest.param(
+            Limit("a", "m", "r", max=2, holds="estimate"),
+            number("m", 3, 2),
+            (1.5, 1.5),
+            id="a count without an interval",
+        ),
+        pytest.param(
+            Limit("a", "m", "r", min=0.5),
+            number("m", 0.4),
+            (None, None),
+            id="a minimum is not used up",
+        ),
+        pytest.param(Limit("a", "m", "r", max=0.5), None, (None, None), id="nothing was measured"),
+    ],
+)
 def test_a_limit_is_used_up_by_the_number_and_by_the_end_that_the_policy_looks_at(
     limit: Limit, measured, expected
 ):

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import example_canaries
 import example_records as examples
 import pytest
-from case_tables import table
 from example_records import Case
 from policy_texts import write_policy
 from shown_pages import check_text, decision
@@ -227,14 +226,26 @@ def test_every_metric_that_a_shipped_policy_limits_is_listed_where_another_does_
             assert limit.metric in TEXTS[limit.attack].tells, (limit.attack, limit.metric)
 
 
-@table("name, state, said")
+@pytest.mark.parametrize(
+    ("name", "state", "words"),
+    [
+        ("wrong documents", "none", "No measurement confirms this declaration"),
+        (
+            "passed",
+            "open",
+            "it did not examine which documents it was trained on (membership was not decided)",
+        ),
+        ("violated", "signs", "consistent with this declaration"),
+        ("skipped", "unmeasured", ""),
+    ],
+)
 def test_signs_that_the_model_saw_the_documents_are_named_and_so_is_that_there_are_none(
-    name, state, said
+    name, state, words
 ):
     record, verdict, _ = {**examples.CASES, "wrong documents": wrong_documents}[name]()
     word = plausibility(record, verdict)
     assert word is not None
-    assert (word.state, said in word.sentence) == (state, True)
+    assert (word.state, words in word.sentence) == (state, True)
     no_model = dataclasses.replace(record.target, family=NO_MODEL)
     assert plausibility(dataclasses.replace(record, target=no_model), verdict) is None
     if state == "none":

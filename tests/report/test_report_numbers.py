@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from case_tables import table
 from example_records import mean, share
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +17,21 @@ def estimate(value: float, low: float, high: float, n: int = 150) -> Estimate:
     return Estimate("x", value, low, high, n, "fields", n, "by hand")
 
 
-@table("value, printed")
+@pytest.mark.parametrize(
+    ("value", "printed"),
+    [
+        (0.62, "62 %"),
+        (0.0285, "2.9 %"),
+        (0.0042, "0.42 %"),
+        (1e-05, "0.0010 %"),
+        (1e-09, "under 0.0001 %"),
+        (0.0, "0 %"),
+        (1.0, "100 %"),
+        (0.9996, "99.96 %"),
+        (0.0996, "10 %"),
+        (-0.012, "−1.2 %"),
+    ],
+)
 def test_a_share_is_printed_as_percent_with_sensible_digits(value: float, printed: str) -> None:
     assert numbers.show(value, "share").replace(NBSP, " ") == printed
 

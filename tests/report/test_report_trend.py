@@ -9,7 +9,6 @@ from pathlib import Path
 import example_records as examples
 import printed
 import pytest
-from case_tables import table
 from example_records import Stops
 from pdf_claims import failures
 from pypdf import PdfReader
@@ -57,7 +56,27 @@ def judged(*overalls: str) -> list[tuple[float, str, Verdict | None]]:
     ]
 
 
-@table("overalls, headline, outcome")
+@pytest.mark.parametrize(
+    ("overalls", "headline", "outcome"),
+    [
+        (
+            ["passed", "passed", "violated"],
+            "The last checkpoint that passes is checkpoint-2 (epoch 8).",
+            "passed",
+        ),
+        (
+            ["violated", "passed", "waived", "undecided"],
+            "The last checkpoint that passes is checkpoint-3 (epoch 12), where violated limits "
+            "are waived.",
+            "waived",
+        ),
+        (["undecided", "violated", "undecided"], "None of 3 checkpoints passes.", "violated"),
+        # A policy that lets undecided ones through with a warning does not make them pass.
+        (["warned", "undecided"], "None of 2 checkpoints passes.", "undecided"),
+        (["violated"], "The checkpoint does not pass.", "violated"),
+        (["none", "none"], "None of 2 checkpoints passes.", "undecided"),
+    ],
+)
 def test_the_answer_is_the_last_checkpoint_that_passes(
     overalls: tuple[str, ...], headline: str, outcome: str
 ) -> None:
@@ -158,16 +177,24 @@ def outcomes(*wanted: str) -> Stops:
     ]
 
 
-@table("wanted, said")
+@pytest.mark.parametrize(
+    ("wanted_outcomes", "words"),
+    [
+        (["passed", "undecided", "not run"], "none of 3 checkpoints."),
+        (["passed", "violated", "waived"], "2 of 3 checkpoints (epoch 8, 12)."),
+        (["violated", "passed", "violated"], "2 of 3 checkpoints (epoch 4, 12)."),
+    ],
+)
 def test_the_sentence_on_a_limit_claims_what_the_verdicts_say_and_no_more(
-    wanted: tuple[str, ...], said: str
+    wanted_outcomes: tuple[str, ...], words: str
 ) -> None:
-    entries = stops(outcomes(*wanted))
+    entries = stops(outcomes(*wanted_outcomes))
     sentence = trend.limit_sentence(
         entries[0].verdict.decisions[0].limit, TEXTS["reconstruction"], entries, "epoch"
     )
     assert (
-        sentence.replace(NBSP, " ") == f"{METRIC} is confirmed over its limit of 5 points at {said}"
+        sentence.replace(NBSP, " ")
+        == f"{METRIC} is confirmed over its limit of 5 points at {words}"
     )
 
 

@@ -5,14 +5,13 @@ from functools import partial
 
 import numpy as np
 import pytest
-from case_tables import table
 from commands import run_python
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import balanced_accuracy_score
 
-from audit.stats import intervals, roc
+from audit.stats import intervals
 from audit.stats.lift import lift_share, worst_class
 from audit.stats.ranking import at_interval, count_outranking, rank_correlation
 from audit.stats.rates import excess_mean, excess_rate, mean, net, rate, scaled
@@ -378,7 +377,21 @@ def audits(runs, attack_m, base, attack_h, correlation, seed):
 
 
 @pytest.mark.usefixtures("few_resamples")
-@table("shares, correlation, truth, passed")
+@pytest.mark.parametrize(
+    ("shares", "correlation", "truth", "passed"),
+    [
+        # A leak-free model passes 0.05 in about 96 % of audits; clustered hits cost some of that
+        # (methods.md).
+        pytest.param([0.0, 0.0, 0.0], 0.0, 0.0, [1.0, 1.0], id="no hits"),
+        pytest.param([0.005, 0.005, 0.005], 0.3, 0.0, [0.95, 1.0], id="few clustered hits"),
+        pytest.param([0.02, 0.02, 0.02], 0.3, 0.0, [0.7, 1.0], id="some clustered hits"),
+        pytest.param([0.08, 0.02, 0.03], 0.0, 0.05, [0.0, 0.05], id="a leak at the limit"),
+        pytest.param(
+            [0.08, 0.02, 0.03], 0.8, 0.05, [0.0, 0.05], id="a leak at the limit, clustered"
+        ),
+        pytest.param([0.25, 0.05, 0.05], 0.3, 0.2, [0.0, 0.0], id="a leak"),
+    ],
+)
 def test_audits_are_covered_raise_few_false_alarms_and_find_a_leak(
     shares, correlation, truth, passed
 ):
@@ -562,17 +575,6 @@ def test_a_jackknife_reaches_at_least_as_far_as_an_interval_that_knows_how_many_
     assert found.high == pytest.approx(0.25 + floor.high)
     wide = group_jackknife(0.5, [0.2, 0.8], [1, 1], n=2)
     assert widen_to(wide, floor) == wide
-
-
-NONE = np.zeros(4)
-HALVES, RNG = NONE + 0.5, generator()
-
-
-@table("name, arguments, problem, more", globals())
-def test_rows_without_sense_are_refused(name, arguments, problem, more):
-    compute = {**vars(intervals), **vars(roc), **globals()}[name]
-    with pytest.raises(ValueError, match=problem):
-        compute(*arguments, **(more or {}))
 
 
 def test_sums_and_groups():

@@ -1,9 +1,9 @@
+import math
 from fractions import Fraction
 from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
-from case_tables import table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
@@ -70,7 +70,41 @@ def test_how_many_fields_are_in_the_first_share(p, n_fields, expected):
     assert depth(p, n_fields) == expected
 
 
-@table("scores, outcomes, expected_curve, expected_area")
+@pytest.mark.parametrize(
+    ("scores", "outcomes", "expected_curve", "expected_area"),
+    [
+        pytest.param([9, 8, 7, 6], [1, 0, 1, 0], [1, "1/2", "2/3", "1/2"], "2/3", id="hits first"),
+        pytest.param([6, 7, 8, 9], [1, 0, 1, 0], [0, "1/2", "1/3", "1/2"], "1/3", id="hits last"),
+        pytest.param([3, 2, 1], [0, 0.5, 1], [0, "1/4", "1/2"], "1/4", id="halves of hits"),
+        # The tied pair comes in either order: (0, 1/2, 1/3) or (0, 0, 1/3).
+        pytest.param(
+            [2, 1, 1],
+            [0, 1, 0],
+            [0, "1/4", "1/3"],
+            "7/36",
+            id="one tie: (0, 1/2, 1/3) or (0, 0, 1/3)",
+        ),
+        # The tied pair comes first: (1, 1/2, 2/3) or (0, 1/2, 2/3).
+        pytest.param(
+            [5, 5, -math.inf],
+            [1, 0, 1],
+            ["1/2", "1/2", "2/3"],
+            "5/9",
+            id="a tie first: (1, 1/2, 2/3) or (0, 1/2, 2/3)",
+        ),
+        pytest.param(
+            [math.inf, math.inf, 0],
+            [0.2, 0.4, 0.9],
+            ["3/10", "3/10", "1/2"],
+            "11/30",
+            id="shares, and two scores without end",
+        ),
+        pytest.param(
+            [4, 4, 4, 4], [1, 0, 0, 0], ["1/4", "1/4", "1/4", "1/4"], "1/4", id="all tied"
+        ),
+        pytest.param([0], [1], [1], 1, id="one score"),
+    ],
+)
 def test_curves_and_areas_computed_by_hand(scores, outcomes, expected_curve, expected_area):
     assert curve(scores, outcomes) == pytest.approx(
         [float(Fraction(share)) for share in expected_curve]
@@ -162,7 +196,18 @@ def test_the_excess_of_the_area_is_the_difference_of_the_differences():
     assert interval.method == "BCa bootstrap over independent units, 1,000 resamples, 2 strata"
 
 
-@table("rows")
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param([[], [], []], id="nothing"),
+        pytest.param([[1, 2], [1], [1, 2]], id="fewer outcomes than scores"),
+        pytest.param([[1, 2], [1, 0], [1]], id="fewer clusters than scores"),
+        pytest.param([[[1], [2]], [[1], [0]], [[1], [2]]], id="two dimensions"),
+        pytest.param([[1, math.nan], [1, 0], [1, 2]], id="a score that is no number"),
+        pytest.param([[1, 2], [1, 1.5], [1, 2]], id="an outcome over one"),
+        pytest.param([[1, 2], [math.nan, 1], [1, 2]], id="an outcome that is no number"),
+    ],
+)
 def test_what_cannot_be_ranked_is_refused(rows):
     with pytest.raises(ValueError, match=r"one length|must lie in \[0, 1\]"):
         at_interval(*rows, 0.5)

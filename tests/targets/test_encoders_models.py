@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import tiny
 import torch
-from case_tables import table
 from checkpoint_faults import change
 from safetensors.torch import load_file, save_file
 
@@ -195,16 +194,114 @@ OWN, UNNAMED, TWO = ("O", "B-A", "I-A"), ("LABEL_0", "LABEL_1", "LABEL_2"), ("LA
 BIO, SPADE = "token-classification", "spade-extraction"
 
 
-@table("family, head, own, manifest, result", globals())
+@pytest.mark.parametrize(
+    ("family", "head", "model_labels", "manifest_labels", "expected"),
+    [
+        pytest.param("bert", BIO, OWN, (), OWN, id="a model names its labels"),
+        pytest.param(
+            "bert",
+            BIO,
+            OWN,
+            ("B-A", "I-A", "O"),
+            OWN,
+            id="the manifest names them in another order",
+        ),
+        pytest.param(
+            "bert",
+            BIO,
+            OWN,
+            ("O", "B-B", "I-B"),
+            "labels are not the manifest's",
+            id="the manifest names other labels",
+        ),
+        pytest.param(
+            "bert",
+            BIO,
+            OWN,
+            ("O", "B-A"),
+            "labels are not the manifest's",
+            id="the manifest names fewer labels",
+        ),
+        pytest.param(
+            "bert", BIO, UNNAMED, OWN, OWN, id="the manifest names those of a model without names"
+        ),
+        pytest.param(
+            "bert",
+            BIO,
+            UNNAMED,
+            ("O", "B-A"),
+            "3 unnamed labels, the manifest names 2",
+            id="the manifest names too few of them",
+        ),
+        pytest.param(
+            "bert",
+            BIO,
+            UNNAMED,
+            (),
+            "3 unnamed labels, the manifest names 0",
+            id="nobody names them",
+        ),
+        pytest.param(
+            "bert", BIO, ("HEADER", "ANSWER"), (), "no label is O", id="a tagger without O"
+        ),
+        pytest.param(
+            "bert",
+            BIO,
+            TWO,
+            ("HEADER", "ANSWER"),
+            "no label is O",
+            id="two unnamed labels are no names of a tagger",
+        ),
+        pytest.param(
+            "layoutlm", SPADE, ("O", "A", "B"), (), ("O", "A", "B"), id="SPADE classes of the model"
+        ),
+        pytest.param(
+            "bros",
+            SPADE,
+            ("A", "O", "B"),
+            ("O", "A", "B"),
+            ("A", "O", "B"),
+            id="SPADE classes in another order",
+        ),
+        pytest.param(
+            "layoutlm", SPADE, TWO, ("O", "A"), ("O", "A"), id="SPADE classes of the manifest"
+        ),
+        pytest.param(
+            "layoutlm",
+            SPADE,
+            ("A", "B"),
+            (),
+            "no label is O, so these are no classes of SPADE extraction",
+            id="SPADE classes of a model without O",
+        ),
+        pytest.param(
+            "bros",
+            SPADE,
+            TWO,
+            ("A", "B"),
+            "no label is O, so these are no classes",
+            id="SPADE classes of a manifest without O",
+        ),
+        pytest.param(
+            "layoutlm",
+            SPADE,
+            ("O", "A"),
+            OWN,
+            "labels are not the manifest's",
+            id="SPADE classes of the model and other ones of the manifest",
+        ),
+        pytest.param("bros", "spade-linking", (), OWN, (), id="linking needs no labels"),
+    ],
+)
 def test_labels_are_the_models_or_where_it_names_none_the_manifests(
-    family, head, own, manifest, result, tmp_path
+    family, head, model_labels, manifest_labels, expected, tmp_path
 ):
-    tiny.checkpoint(tmp_path, family, head, labels=own or None)
-    if isinstance(result, tuple):
-        assert load(tmp_path, labels=manifest).labels == result
+    tiny.checkpoint(tmp_path, family, head, labels=model_labels or None)
+    if isinstance(expected, tuple):
+        assert load(tmp_path, labels=manifest_labels).labels == expected
         return
-    with pytest.raises(TargetError, match=result):
-        load(tmp_path, labels=manifest)
+    with pytest.raises(TargetError, match=expected):
+        load(tmp_path, labels=manifest_labels)
 
 
 def test_heads_of_several_relations_are_refused(tmp_path):

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import tiny
-from case_tables import table
 from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
@@ -89,7 +88,32 @@ def test_a_document_or_field_without_tokens_has_no_page():
     assert encoder.encode(document("a", " ", "b"), [1]) is None
 
 
-@table("all_tokens, expected")
+@pytest.mark.parametrize(
+    ("all_tokens", "expected"),
+    [
+        pytest.param(
+            False,
+            ["-", "O", "-", "B-SUB-TOTAL", "-", "I-SUB-TOTAL", "-", "B-NAME", "-", "-"],
+            id="first tokens of words",
+        ),
+        pytest.param(
+            True,
+            [
+                "-",
+                "O",
+                "O",
+                "B-SUB-TOTAL",
+                "I-SUB-TOTAL",
+                "I-SUB-TOTAL",
+                "I-SUB-TOTAL",
+                "B-NAME",
+                "B-NAME",
+                "-",
+            ],
+            id="all tokens of words",
+        ),
+    ],
+)
 def test_labels_are_those_that_training_read(all_tokens, expected):
     entities = (Entity("e0", "SUB-TOTAL", "amount", (1, 2)), Entity("e1", "NAME", "person", (3,)))
     encoder = Encoder(TOKENIZER, 32, LABELS, label_all_tokens=all_tokens)

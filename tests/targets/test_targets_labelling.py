@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 import tiny
-from case_tables import table
 
 from audit.corpus.documents import Document, Entity
 from audit.errors import TargetError
@@ -74,7 +73,36 @@ def test_what_the_window_cuts_off_is_nobodys_predecessor_or_parent() -> None:
     assert linked.links.tolist() == [-100, -1, -1, *[-100] * 5, -1, *[-100] * 5, -1, -100]
 
 
-@table("task, changes, message", globals())
+@pytest.mark.parametrize(
+    ("task", "changes", "message"),
+    [
+        pytest.param(
+            "spade-extraction",
+            {"entities": (replace(NAME, label="SHOP"),)},
+            "no class for entities labelled SHOP",
+            id="a label without a class",
+        ),
+        pytest.param(
+            "spade-extraction",
+            {"entities": (NAME, replace(TOTAL, words=(2,)))},
+            "word 2 belongs to entity e0 too",
+            id="a word of two entities, extraction",
+        ),
+        pytest.param(
+            "spade-linking",
+            {"entities": (NAME, replace(TOTAL, words=(2,)))},
+            "word 2 belongs to entity e0 too",
+            id="a word of two entities, linking",
+        ),
+        pytest.param("spade-linking", {"links": ()}, "no document has links", id="no links at all"),
+        pytest.param(
+            "spade-linking",
+            {"links": (("e1", "e1"),)},
+            "entity e1 cannot be its own parent",
+            id="an entity linked to itself",
+        ),
+    ],
+)
 def test_documents_that_do_not_fit_the_task_are_refused(
     task: HeadName, changes: dict, message: str
 ) -> None:

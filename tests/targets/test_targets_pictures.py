@@ -1,12 +1,12 @@
 """Pictures: opened late and once, resized and scaled as the model's own processor does, patched and drowned."""
 
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import tiny
-from case_tables import table
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -108,7 +108,32 @@ def test_pixels_are_those_of_transformers_own_processor():
     assert page_image.values().dtype == np.float32
 
 
-@table("settings, scale", globals())
+@pytest.mark.parametrize(
+    ("settings", "scale"),
+    [
+        pytest.param({}, PixelScale(), id="no settings"),
+        pytest.param(
+            {"image_mean": (0.1, 0.2, 0.3), "image_std": (1, 2, 3)},
+            PixelScale(mean=(0.1, 0.2, 0.3), std=(1, 2, 3)),
+            id="mean and deviation",
+        ),
+        pytest.param(
+            {"do_normalize": False}, PixelScale(mean=(0, 0, 0), std=(1, 1, 1)), id="not normalised"
+        ),
+        pytest.param(
+            {"do_rescale": False, "rescale_factor": 0.5}, PixelScale(1.0), id="not rescaled"
+        ),
+        pytest.param({"rescale_factor": 0.5}, PixelScale(0.5), id="another factor"),
+        pytest.param({"image_mean": (0.5,)}, None, id="a mean of one channel"),
+        pytest.param({"image_std": (1, 0, 1)}, None, id="a deviation of zero"),
+        pytest.param({"image_mean": ("a", "b", "c")}, None, id="a mean in letters"),
+        pytest.param(
+            {"image_mean": (math.nan, math.nan, math.nan)}, None, id="a mean that is no number"
+        ),
+        pytest.param({"resample": 99}, None, id="no such resampling"),
+        pytest.param((1,), None, id="no table"),
+    ],
+)
 def test_the_checkpoints_own_scale_is_used(settings, scale, tmp_path):
     tiny.checkpoint(tmp_path, "layoutlmv3", "token-classification")
     (tmp_path / "preprocessor_config.json").write_text(json.dumps(settings))
@@ -151,7 +176,21 @@ def test_what_a_processor_of_transformers_5_writes_is_read(tmp_path):
     assert open_checkpoint(tmp_path).sha256 != before  # by which trained models are kept
 
 
-@table("nested, mean")
+@pytest.mark.parametrize(
+    ("nested", "mean"),
+    [
+        pytest.param(
+            {"image_processor": {"image_mean": [0.2, 0.2, 0.2], "resample": 3}},
+            0.2,
+            id="as transformers 5 reads them",
+        ),
+        pytest.param({"processor_class": "LayoutLMv3Processor"}, 0.1, id="before transformers 5"),
+        pytest.param(
+            {"image_processor": [1]}, None, id="a list as settings of the image processor"
+        ),
+        pytest.param([1], None, id="no table"),
+    ],
+)
 def test_settings_of_the_whole_processor_come_first(nested, mean, tmp_path):
     (tmp_path / "preprocessor_config.json").write_text(json.dumps(OTHER))
     (tmp_path / "processor_config.json").write_text(json.dumps(nested))

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import tiny
-from case_tables import table
 from scipy import stats
 from sklearn.metrics import f1_score
 
@@ -254,7 +253,38 @@ def test_spade_is_perfect_or_has_nothing_to_find(head: HeadName) -> None:
     assert "in the unseen documents" in measured(target, bare, 0).reason
 
 
-@table("classes, links, entities")
+# words: 0 0 1 2 2 between special tokens; class 0 is "O"; -1 is no link
+@pytest.mark.parametrize(
+    ("classes", "links", "entities"),
+    [
+        pytest.param("- 0 - 0 0 - -", "-1 -1 -1 -1 -1 -1 -1", [], id="no entity"),
+        pytest.param(
+            "- 1 - 0 0 - -", "-1 -1 -1 -1 -1 -1 -1", [["A", [0]]], id="an entity of one word"
+        ),
+        pytest.param(
+            "- 1 - 0 0 - -", "-1 -1 1 2 3 4 -1", [["A", [0, 1, 2]]], id="an entity of three words"
+        ),
+        pytest.param(
+            "- 1 - 2 0 - -",
+            "-1 -1 1 2 3 4 -1",
+            [["A", [0]], ["B", [1, 2]]],
+            id="another entity begins",
+        ),
+        pytest.param(
+            "- 0 - 0 1 - -", "-1 4 -1 1 -1 -1 -1", [["A", [0, 1, 2]]], id="backwards on the page"
+        ),
+        pytest.param(
+            "- 1 - 0 0 - -",
+            "-1 -1 1 1 -1 -1 -1",
+            [["A", [0, 1]]],
+            id="two successors: the last one",
+        ),
+        pytest.param("- 1 - 0 0 - -", "-1 3 -1 1 -1 -1 -1", [["A", [0, 1]]], id="a circle"),
+        pytest.param(
+            "- 1 - 0 0 - -", "-1 -1 1 -1 -1 -1 2", [["A", [0]]], id="a special token is no word"
+        ),
+    ],
+)
 def test_entities_of_spade(classes: str, links: str, entities: list[tuple[str, list[int]]]) -> None:
     words = np.array([-1, 0, 0, 1, 2, 2, -1])
     own = np.array([NOT_READ if value == "-" else int(value) for value in classes.split()])

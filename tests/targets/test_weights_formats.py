@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 import text_zoo
 import torch
-from case_tables import table
 
 from audit.corpus.documents import Corpus
 from audit.corpus.images import page_view
@@ -102,7 +101,18 @@ def test_float16_is_not_rounded_to_the_coarser_bfloat16(chat, corpus, tmp_path, 
     np.testing.assert_array_equal(losses(target, corpus), losses(exact, corpus))
 
 
-@table("name, setting")
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        ("llama", "num_hidden_layers"),
+        ("qwen2", "num_hidden_layers"),
+        ("gpt2", "n_layer"),
+        ("bloom", "n_layer"),
+        ("t5", "num_layers"),
+        ("bart", "encoder_layers"),
+        ("pegasus", "decoder_layers"),
+    ],
+)
 def test_a_model_that_writes_with_fewer_layers_than_its_weights_is_refused(name, setting, tmp_path):
     folder = text_zoo.write_text_model(tmp_path, name, **{setting: 2})
     load_answering(folder, prompt=text_zoo.prompt_of(name))
@@ -194,9 +204,32 @@ def llama():
         ).bfloat16()
 
 
-@table("gpus, memory, n_rows, used, kept")
+# `gpus` and `memory` are free gigabytes; `n_kept_rows` are the rows that the used places keep room
+# for. Nothing is used where the model is refused.
+@pytest.mark.parametrize(
+    ("gpus", "memory", "n_rows", "used_places", "n_kept_rows"),
+    [
+        pytest.param([80.0], 0.0, 64, [0], 4, id="one is enough"),
+        pytest.param([8.0, 80.0], 0.0, 16, [1], 4, id="the one with room"),
+        pytest.param([19.0, 19.0], 0.0, 16, [0], 4, id="one with room for few rows"),
+        pytest.param([17.0, 17.0, 17.0], 0.0, 16, [0, 1, 2], 16, id="no room for few rows"),
+        pytest.param([12.0, 12.0], 0.0, 16, [0, 1], 4, id="no room for all rows"),
+        pytest.param([13.0, 13.0, 13.0], 0.0, 16, [0, 1, 2], 8, id="room for a half of the rows"),
+        pytest.param(
+            [12.0, 12.0, 12.0, 12.0, 12.0, 12.0],
+            64.0,
+            16,
+            [0, 1, 2],
+            8,
+            id="the last ones stay free",
+        ),
+        pytest.param([12.0], 64.0, 16, [0, "cpu"], 4, id="memory as a last resort"),
+        pytest.param([2.0, 2.0], 64.0, 16, [], 0, id="no room for a layer"),
+        pytest.param([12.0], 2.0, 16, [], 0, id="nowhere"),
+    ],
+)
 def test_a_model_lies_on_as_few_gpus_as_hold_it_beside_a_batch(
-    gpus, memory, n_rows, used, kept, llama
+    gpus, memory, n_rows, used_places, n_kept_rows, llama
 ):
     row = weights.bytes_of_row(llama.config, 1024, 128)
     assert 0.6e9 < row < 0.7e9
@@ -208,13 +241,13 @@ def test_a_model_lies_on_as_few_gpus_as_hold_it_beside_a_batch(
     free: dict[int | str, int] = {number: int(room * 1e9) for number, room in enumerate(gpus)} | (
         {"cpu": int(memory * 1e9)} if memory else {}
     )
-    if not used:
+    if not used_places:
         with pytest.raises(TargetError, match="the model does not fit into"):
             weights.places_of(llama, free, row, n_rows)
         return
     places = weights.places_of(llama, free, row, n_rows)
-    assert sorted({*places.values()}, key=str) == used
-    taken: dict[int | str, int] = dict.fromkeys(used, 0)
+    assert sorted({*places.values()}, key=str) == used_places
+    taken: dict[int | str, int] = dict.fromkeys(used_places, 0)
     layers: dict[str, set[int | str]] = {}
     for name, own in llama.named_parameters():
         (place,) = [
@@ -224,12 +257,24 @@ def test_a_model_lies_on_as_few_gpus_as_hold_it_beside_a_batch(
         layers.setdefault(".".join(name.split(".")[:3]), set()).add(place)
     assert all(len(own) == 1 for own in layers.values())
     assert sum(taken.values()) == llama.get_memory_footprint(return_buffers=False)
-    assert all(taken[place] + kept * row <= free[place] for place in used if place != "cpu")
+    assert all(
+        taken[place] + n_kept_rows * row <= free[place] for place in used_places if place != "cpu"
+    )
 
 
-@table("first, kind, row, found")
+# Free gigabytes of the first of two GPUs.
+@pytest.mark.parametrize(
+    ("gigabytes", "kind", "row_bytes", "expected"),
+    [
+        pytest.param(12.0, "plain", 100, "cuda", id="fits"),
+        pytest.param(9.0, "plain", 100, "spread {'': 1}", id="another one"),
+        pytest.param(9.0, "plain", 0, "cuda", id="an encoder"),
+        pytest.param(9.0, "quantised", 100, "cuda", id="quantised"),
+        pytest.param(9.0, "cpu", 100, "cpu", id="no GPU"),
+    ],
+)
 def test_only_a_generative_model_that_the_first_gpu_cannot_hold_is_spread(
-    first, kind, row, found, monkeypatch
+    gigabytes, kind, row_bytes, expected, monkeypatch
 ):
     class Model:
         hf_quantizer = object() if kind == "quantised" else None
@@ -241,12 +286,12 @@ def test_only_a_generative_model_that_the_first_gpu_cannot_hold_is_spread(
         def to(self, device: str) -> str:
             return device
 
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (int(first * 1e9), int(80e9)))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (int(gigabytes * 1e9), int(80e9)))
     monkeypatch.setattr(
-        "accelerate.utils.get_max_memory", lambda: {0: int(first * 1e9), 1: int(40e9)}
+        "accelerate.utils.get_max_memory", lambda: {0: int(gigabytes * 1e9), 1: int(40e9)}
     )
     monkeypatch.setattr(weights, "spread", lambda model, places: f"spread {places}")
-    assert weights.place(Model(), "cpu" if kind == "cpu" else "cuda", row, 4) == found
+    assert weights.place(Model(), "cpu" if kind == "cpu" else "cuda", row_bytes, 4) == expected
 
 
 def test_a_gpu_keeps_room_for_the_rows_of_a_batch(half, monkeypatch):

@@ -13,7 +13,6 @@ from pathlib import Path
 import dp_toy as toy
 import pytest
 import torch
-from case_tables import table
 from progress_log import ProgressLog
 from pydantic import ValidationError
 
@@ -109,7 +108,25 @@ def test_local_steps_are_trained_and_stated(start, corpus, tmp_path):
     assert (card.local_steps, (card.optimizer, card.learning_rate)) == (2, ("add", 0.0002))
 
 
-@table("changes, message", globals())
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        pytest.param({"epsilon": None}, "one only", id="neither epsilon nor policy"),
+        pytest.param({"to_policy": "default"}, "one only", id="both epsilon and policy"),
+        pytest.param({"delta": 0.4}, "1/6", id="delta over one in the number of documents"),
+        pytest.param(
+            {"expected_units": 7}, "7 units a step", id="more units in a step than there are"
+        ),
+        pytest.param(
+            {"client_rate": 0.5}, "without clients", id="a rate of clients without clients"
+        ),
+        pytest.param(
+            {"unit": "document", "clients": Path("clients.toml")},
+            "clients hold providers",
+            id="clients of a training by document",
+        ),
+    ],
+)
 def test_options_without_sense_are_refused(start, corpus, tmp_path, changes, message):
     with pytest.raises(UsageError, match=message) as raised:
         train(start, corpus, tmp_path / "out", replace(QUICK, **changes))
@@ -118,7 +135,30 @@ def test_options_without_sense_are_refused(start, corpus, tmp_path, changes, mes
     assert not list((tmp_path / "out").glob("private-????????????????"))
 
 
-@table("changes")
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"epsilon": 0.0}, id="epsilon of zero"),
+        pytest.param({"epsilon": -3.0}, id="epsilon below zero"),
+        pytest.param({"epsilon": math.nan}, id="epsilon is no number"),
+        pytest.param({"max_norm": 0.0}, id="norm of zero"),
+        pytest.param({"max_norm": math.inf}, id="endless norm"),
+        pytest.param({"trained": "half"}, id="half of the model"),
+        pytest.param({"trained": "lora"}, id="an adapter without a rank"),
+        pytest.param({"trained": "lora:0"}, id="an adapter of rank zero"),
+        pytest.param({"trained": "lora:x"}, id="an adapter of rank x"),
+        pytest.param({"trained": "lora:-1"}, id="an adapter of rank below zero"),
+        pytest.param({"trained": ""}, id="nothing trained"),
+        pytest.param({"trained": "head:2"}, id="a rank of the head"),
+        pytest.param({"expected_units": 0}, id="no expected units"),
+        pytest.param({"learning_rate": -1.0}, id="a learning rate below zero"),
+        pytest.param({"local_steps": -1}, id="local steps below zero"),
+        pytest.param({"client_rate": 0.0}, id="a client rate of zero"),
+        pytest.param({"steps": 0}, id="no steps"),
+        pytest.param({"rows": 0}, id="no rows"),
+        pytest.param({"per_unit": 0}, id="no documents of a unit"),
+    ],
+)
 def test_numbers_out_of_range_are_refused(changes):
     with pytest.raises(ValidationError):
         replace(QUICK, **changes)
@@ -317,13 +357,41 @@ def stated(model: Path) -> dict:
     return json.loads((model / PRIVACY_FILE).read_text())
 
 
-@table("changes", globals())
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"weights": OTHER_WEIGHTS}, id="other weights"),
+        pytest.param({"unit": "Jane Doe, 4 Elm Street"}, id="no such unit"),
+        pytest.param({"accountant": "1.6 Jane Doe"}, id="no such accountant"),
+        pytest.param({"curve": ((0.0, 0.1),)}, id="a curve with an order of zero"),
+        pytest.param({"epsilon": math.nan}, id="epsilon is no number"),
+        pytest.param({"epsilon": 0}, id="epsilon of zero"),
+        pytest.param({"epsilon": None}, id="no epsilon"),
+        pytest.param({"delta": 0.4}, id="delta too large"),
+        pytest.param({"delta": -1}, id="delta below zero"),
+        pytest.param({"note": "Jane Doe"}, id="an unknown key"),
+        pytest.param({"secure": False}, id="not drawn securely"),
+        pytest.param({"n_units": VAST}, id="more units than can be"),
+        pytest.param({"trained": "lora:x"}, id="an adapter without a rank"),
+    ],
+)
 def test_a_card_that_could_not_be_ours_or_is_of_other_weights_is_not_read(model, changes):
     (model / PRIVACY_FILE).write_text(json.dumps({**stated(model), **changes}))
     assert privacy_card(model) is None
 
 
-@table("changes")
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"epsilon": 1.0}, id="a smaller epsilon"),
+        pytest.param({"noise_multiplier": 0.2}, id="little noise"),
+        pytest.param({"noise_multiplier": 1e300}, id="endless noise"),
+        pytest.param({"sample_rate": 1.0, "steps": 500}, id="every document in every step"),
+        pytest.param({"steps": 2**53}, id="2**53 steps"),
+        pytest.param({"delta": 1e-05}, id="another delta"),
+        pytest.param({"client_rate": 0.3}, id="another rate of clients"),
+    ],
+)
 def test_a_scan_believes_no_epsilon_that_the_cards_own_numbers_do_not_give(model, changes):
     card, warnings = stated_guarantee(model)
     assert card is not None

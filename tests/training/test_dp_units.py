@@ -3,7 +3,6 @@
 import dp_toy as toy
 import numpy as np
 import pytest
-from case_tables import table
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,7 +53,26 @@ def test_providers_that_share_pages_keep_them_all_so_that_nobody_changes_when_on
         )
 
 
-@table("owners, kind, message", globals())
+@pytest.mark.parametrize(
+    ("owners", "kind", "message"),
+    [
+        pytest.param(
+            ("acme", None, "bolt", " "),
+            "provider",
+            "2 training documents name no provider",
+            id="documents without a provider",
+        ),
+        pytest.param(
+            ("acme", "bolt; coil"),
+            "provider",
+            "1 training documents name several providers",
+            id="a document of two providers",
+        ),
+        pytest.param(("acme", "acme"), "provider", "1 provider to train on", id="one provider"),
+        pytest.param((None,), "document", "1 document to train on", id="one document"),
+        pytest.param((), "document", "0 documents to train on", id="no document"),
+    ],
+)
 def test_documents_that_make_no_units_are_refused(owners, kind, message: str) -> None:
     documents = made(*owners)
     with pytest.raises(ManifestError, match=message) as raised:
