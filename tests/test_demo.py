@@ -7,14 +7,20 @@ from pathlib import Path
 
 import example_records
 import pytest
-from case_tables import read_tables
 from commands import docaudit, run_python
 
 from audit import record as records
 from audit.workflows import start as demo
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-SMALL = read_tables(Path(__file__).with_suffix(".toml"))["small"]
+SMALL = """
+import audit.workflows.start as demo
+from audit.cli import main
+whole = demo.open_demo
+demo.DOCUMENTS = 20
+demo.open_demo = lambda out: whole(out, 20, ("membership",))
+main()
+"""
 """The command on fewer documents and with one attack, as a test has no minute."""
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from case_tables import read_tables
 from commands import docaudit
 from PIL import Image
 from typer.testing import Result
@@ -290,8 +289,31 @@ KINDS |= {
     name: kind
     for kind, name in tomllib.loads(Path("tests/matrix/matrix_names.toml").read_text()).items()
 }
-OF_TASKS = read_tables(Path(__file__).with_suffix(".toml"))["of_tasks"]
-"""Classes of families and settings of adapters, by what has them."""
+TABLES_OF_TASKS = {
+    "mlm": ["MASKED_LM"],
+    "token-classification": ["TOKEN_CLASSIFICATION"],
+    "extractive-qa": ["QUESTION_ANSWERING"],
+    "document-classification": ["SEQUENCE_CLASSIFICATION"],
+    "question-answering": ["IMAGE_TEXT_TO_TEXT", "CAUSAL_LM", "SEQ_TO_SEQ_CAUSAL_LM"],
+}
+"""The tables of transformers that name the class of a family, by task."""
+CLASSES_OF_TASKS = {
+    "mlm": "XForMaskedLM",
+    "token-classification": "XForTokenClassification",
+    "extractive-qa": "XForQuestionAnswering",
+    "spade-extraction": "LayoutLMSpadeForExtraction",
+    "spade-linking": "BrosSpadeELForTokenClassification",
+    "question-answering": "VisionEncoderDecoderModel",
+}
+"""Classes of families that those tables lack."""
+ADAPTERS = {
+    "BERT": {"task_type": "TOKEN_CLS"},
+    "Qwen2/2.5": {"task_type": "CAUSAL_LM"},
+    "LLaVA": {
+        "auto_mapping": {"base_model_class": "LlavaForConditionalGeneration"},
+    },
+}
+"""The settings of adapters, by family."""
 
 
 def written(folder: Path, task: str, family: str) -> Path:
@@ -300,7 +322,7 @@ def written(folder: Path, task: str, family: str) -> Path:
 
     if family.startswith("LoRA over "):
         folder.mkdir()
-        settings = OF_TASKS["adapters"][family.removeprefix("LoRA over ")]
+        settings = ADAPTERS[family.removeprefix("LoRA over ")]
         (folder / "adapter_config.json").write_text(json.dumps({"task_type": None, **settings}))
         return folder
     kind = KINDS.get(family, family)
@@ -308,9 +330,9 @@ def written(folder: Path, task: str, family: str) -> Path:
         return model(folder, "UtteranceModel", model_type="docaudit-nlu")
     tables = [
         getattr(modeling_auto, f"MODEL_FOR_{name}_MAPPING_NAMES")
-        for name in OF_TASKS["tables"].get(task, ())
+        for name in TABLES_OF_TASKS.get(task, ())
     ]
-    named = next((table[kind] for table in tables if kind in table), OF_TASKS["classes"].get(task))
+    named = next((table[kind] for table in tables if kind in table), CLASSES_OF_TASKS.get(task))
     assert isinstance(named, str), family
     return model(folder, named, model_type=kind)
 

@@ -8,20 +8,61 @@ from typing import Any
 
 import pytest
 import tomli_w
-from case_tables import read_tables
 from PIL import Image
 
-SOUND = read_tables(Path(__file__).with_name("sound.toml"))
+SETTINGS = {
+    "schema": 1,
+    "name": "receipts",
+    "task": {"kind": "token-classification", "labels": ["O", "B-TOTAL", "I-TOTAL", "B-NAME"]},
+    "membership": {"assigned": "random"},
+}
+RECEIPT = {
+    "id": "r1",
+    "split": "member",
+    "image": "images/r1.png",
+    "size": [100, 200],
+    "provider": "Gardenia",
+    "words": [
+        {"text": "Gardenia", "box": [5, 5, 60, 20]},
+        {"text": "RM", "box": [5, 50, 20, 60]},
+        {"text": "9.00", "box": [25, 50, 60, 60]},
+    ],
+    "entities": [
+        {
+            "id": "e1",
+            "label": "TOTAL",
+            "category": "amount",
+            "words": [1, 2],
+        },
+        {
+            "id": "e2",
+            "label": "NAME",
+            "category": "organization",
+            "words": [0],
+            "attack": False,
+        },
+    ],
+    "links": [["e1", "e2"]],
+    "questions": [
+        {
+            "id": "q1",
+            "question": "What is the total?",
+            "answers": ["9.00"],
+            "entity": "e1",
+        }
+    ],
+}
+"""A sound data set of one receipt, which tests break in any part."""
 
 
 @pytest.fixture
 def settings() -> dict[str, Any]:
-    return copy.deepcopy(SOUND["settings"])
+    return copy.deepcopy(SETTINGS)
 
 
 @pytest.fixture
 def receipt() -> dict[str, Any]:
-    return copy.deepcopy(SOUND["receipt"])
+    return copy.deepcopy(RECEIPT)
 
 
 @pytest.fixture

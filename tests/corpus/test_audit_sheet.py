@@ -5,14 +5,21 @@ from pathlib import Path
 
 import pytest
 import tiny
-from case_tables import read_tables
 
 from audit.cards import AuditSheet
 from audit.corpus import manifest as manifests
 from audit.corpus.validation import EMPTY_SHEET
 from audit.errors import ManifestError
 
-SHEET = read_tables(Path(__file__).with_suffix(".toml"))["sheet"]
+SHEET = """
+[audit]
+system = "Invoice intake"
+data_categories = [
+  "names",
+  "bank details",
+]
+release = "api"
+"""
 LONG, MANY = f"purpose = '{'x' * 301}'", f"data_categories = {['x'] * 31}"
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from case_tables import read_tables
 from PIL import Image
 
 from audit.corpus import manifest as manifests
@@ -33,6 +32,18 @@ HEADER = {
 Record = dict[str, Any]
 
 
+RECORD = {
+    "set_name": "train",
+    "question": "What is the provider of this document?",
+    "answers": "9.00",
+    "image_width": 100,
+    "image_height": 200,
+    "ocr_tokens": ["TOTAL", " ", "9.00"],
+    "ocr_normalized_boxes": [[0.1, 0.1, 0.3, 0.2], [0, 0, 0, 0], [0.5, 0.1, 1.005, 0.2]],
+}
+"""What the records of all pages say."""
+
+
 def record(number: int, page: str, provider: str | None = "katz", **changes: Any) -> Record:
     named = {
         "question_id": number,
@@ -40,7 +51,7 @@ def record(number: int, page: str, provider: str | None = "katz", **changes: Any
         "provider": provider,
         "docid": page.split("_")[0],
     }
-    return {**read_tables(Path(__file__).with_suffix(".toml"))["record"], **named} | changes
+    return {**RECORD, **named} | changes
 
 
 def lay_out(src: Path, files: dict[str, list[Record]], images: str = "images") -> Path:

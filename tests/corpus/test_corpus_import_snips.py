@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from case_tables import read_tables
 
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
@@ -12,7 +11,27 @@ from audit.errors import ManifestError, UsageError
 from audit.extensions.papers.importers.snips import FILES
 from audit.importers.registry import FORMATS
 
-TEXTS = read_tables(Path(__file__).with_suffix(".toml"))
+MANIFEST = """
+schema = 1
+name = "u"
+[task]
+kind = "intent-slots"
+labels = ["B-name", "O"]
+[membership]
+assigned = "random"
+"""
+DOCUMENT = {
+    "id": "u1",
+    "split": "member",
+    "words": [
+        {"text": "play"},
+        {"text": "ella"},
+        {"text": "now"},
+    ],
+    "tags": ["O", "B-name", "O"],
+    "intent": "Play",
+    "paragraphs": [0, 2],
+}
 
 snips = FORMATS["snips"]
 
@@ -67,7 +86,15 @@ def test_utterances_tags_intents_and_labels(tmp_path: Path) -> None:
 
 
 def test_lines_that_make_no_utterance_are_counted_and_left_out(tmp_path: Path) -> None:
-    lines = [RATE, *map(tuple, TEXTS["lines"])]
+    lines = [
+        RATE,
+        ("play ella", "O B-artist I-artist", "PlayMusic"),
+        ("", "", ""),
+        ("play ella", "O B-artist", " "),
+        ("play it now", "O O", "PlayMusic"),
+        ("", "", "PlayMusic"),
+        ("play ella now", "O I-artist I-song", "PlayMusic"),
+    ]
     report = snips.convert(
         lay_out(tmp_path / "src", train=lines), tmp_path / "dst", ALL_MEMBERS, seed=1
     )
@@ -195,11 +222,10 @@ def test_the_official_division(tmp_path: Path) -> None:
 )
 def test_what_an_utterance_needs(tmp_path: Path, change: dict[str, object], problem: str) -> None:
     """The rules of a data set, importer or not: tags and intent, and paragraphs that cover all words."""
-    document = TEXTS["document"]
-    (tmp_path / "manifest.toml").write_text(TEXTS["manifest"])
-    (tmp_path / "documents.jsonl").write_text(json.dumps(document))
+    (tmp_path / "manifest.toml").write_text(MANIFEST)
+    (tmp_path / "documents.jsonl").write_text(json.dumps(DOCUMENT))
     assert manifests.load(tmp_path).documents[0].paragraphs == (0, 2)
-    (tmp_path / "documents.jsonl").write_text(json.dumps(document | change))
+    (tmp_path / "documents.jsonl").write_text(json.dumps(DOCUMENT | change))
     with pytest.raises(ManifestError) as caught:
         manifests.load(tmp_path)
     assert caught.value.problems == (f"documents.jsonl:1 {problem}",)

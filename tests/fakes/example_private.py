@@ -5,7 +5,8 @@ import dataclasses
 import example_canaries
 import example_providers
 from example_answers import answering
-from example_records import TABLES, Case, judged, mean
+from example_numbers import PRIVATE_CARD
+from example_records import Case, judged, mean
 
 from audit.cards import PrivacyCard
 from audit.measurements import Diagnostic, Estimate
@@ -52,7 +53,7 @@ def card(
         clients=None,
         secure=epsilon is not None,
         weights="91be04d2" * 8,
-        **TABLES["private_card"],
+        **PRIVATE_CARD,
     )
 
 

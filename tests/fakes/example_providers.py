@@ -5,7 +5,8 @@ import json
 from pathlib import Path
 
 from example_answers import answering, memorisation
-from example_records import TABLES, Case, judged, mean
+from example_numbers import PROVIDER_COUNTS, PROVIDER_EVIDENCE
+from example_records import Case, judged, mean
 
 from audit.measurements import (
     Count,
@@ -63,9 +64,7 @@ def providers(
     asked = _of_providers(mean("questions_a_provider", 8.0, 0.5, n))
     items.append(dataclasses.replace(asked, null=None, null_kind=None))
     items.append(dataclasses.replace(area("blind_auc", blind - 0.5, n), null=0.53))
-    counted = zip(
-        TABLES["provider_counts"].items(), (n // 2, n - n // 2, 8 * n, 12, 0), strict=True
-    )
+    counted = zip(PROVIDER_COUNTS.items(), (n // 2, n - n // 2, 8 * n, 12, 0), strict=True)
     heights = {"providers in": (20, 60, 120, 100), "providers out": (90, 110, 70, 30)}
     return Result(
         "provider_membership",
@@ -184,7 +183,7 @@ def write_evidence(out: Path) -> None:
     """The lines that the attack writes to the owner's evidence, one a provider."""
     rows = [
         {
-            **TABLES["provider_evidence"],
+            **PROVIDER_EVIDENCE,
             **{
                 "name": name,
                 "spellings": [name, name.upper()],

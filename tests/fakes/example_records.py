@@ -3,10 +3,9 @@
 import dataclasses
 import datetime as dt
 import math
-from pathlib import Path
 from statistics import NormalDist
 
-from case_tables import read_tables
+import example_numbers
 
 from audit import __version__
 from audit.cards import CorpusCard, Environment, ReferenceCard, TargetCard, Timing
@@ -20,11 +19,10 @@ from audit.measurements import (
     Measurement,
     Unresolved,
 )
-from audit.policy import Limit, Policy, Verdict, Waiver, evaluate
+from audit.policy import Policy, Verdict, Waiver, evaluate
 from audit.record import AuditRecord, Reason, Result
 from audit.report.comparison import Comparison
 
-TABLES = read_tables(Path(__file__).with_name("examples.toml"))
 TODAY = dt.date(2026, 3, 2)
 CATEGORIES = ("person", "organization", "location", "datetime", "amount", "code")
 EXCESSES = (
@@ -141,7 +139,7 @@ def reconstruction(
     )
     return Result(
         "reconstruction",
-        parameters=dict(TABLES["reconstruction"]),
+        parameters=dict(example_numbers.RECONSTRUCTION),
         measurements=tuple(items),
         counts=(
             Count("member fields", n, "fields that were attacked"),
@@ -195,7 +193,7 @@ def record(
     documents: int = 150,
 ) -> AuditRecord:
     """A record around these results, from so many member and as many held-out documents."""
-    card = TargetCard(name=name, sha256="3fa94c1b" * 8, **TABLES["target"])
+    card = TargetCard(name=name, sha256="3fa94c1b" * 8, **example_numbers.TARGET)
     public = dataclasses.replace(card, name="public-mlm", sha256="77ab01cd" * 8)
     fields = {
         "member": dict.fromkeys(CATEGORIES, documents // 6),
@@ -207,7 +205,7 @@ def record(
         schema_version=2,
         target=card,
         corpus=CorpusCard(
-            sha256="0c51e7aa" * 8, documents=split, fields=fields, **TABLES["corpus"]
+            sha256="0c51e7aa" * 8, documents=split, fields=fields, **example_numbers.CORPUS
         ),
         references=(
             ReferenceCard("auxiliary", "manifest", public, {"epochs": 20, "learning_rate": 5e-5}),
@@ -228,7 +226,7 @@ def policy(*waivers: Waiver, undecided: str = "fail") -> Policy:
     return Policy(
         schema=1,
         name="default",
-        limits=tuple(Limit(**limit) for limit in TABLES["limits"]),
+        limits=tuple(example_numbers.LIMITS),
         description="Limits that a few hundred documents can decide.",
         undecided=undecided,  # type: ignore[arg-type]
         waivers=waivers,

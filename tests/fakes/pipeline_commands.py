@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import example_records
-from case_tables import read_tables
 from policy_texts import write_policy
 
 from audit import record as records
@@ -18,10 +17,54 @@ HOSTILE = [
     "--reveal",
     "*",
 ]
-# Stands for docaudit where only what it is asked matters: it notes its arguments, and writes what
-# it is told to.
-PROGRAMS = read_tables(Path(__file__).with_suffix(".toml"))
-FAKE = PROGRAMS["fake"]
+FAKE = r"""#!{python} -IS
+import json, os, pathlib, sys
+code, size = int(os.environ.get("FAKE_CODE", "0")), int(os.environ.get("FAKE_SIZE", "10"))
+arguments = sys.argv[1:]
+with open(os.environ["FAKE_LOG"], "a") as log:
+    log.write(json.dumps(arguments) + "\n")
+for argument in arguments:
+    name, _, value = argument.partition("=")
+    if name == "--out" and code < 12 and code != 2:
+        (pathlib.Path(value) / "evidence").mkdir()
+        for file in ("record.json", "report.html", "report.pdf", "evidence/key.json"):
+            (pathlib.Path(value) / file).write_text(file)
+    if name == "--format":
+        value = value.partition("=")[2]
+        text = json.dumps({{"verdict": "passed"}}) if value.endswith(".json") else "é\n" * size
+        pathlib.Path(value).write_text(text, encoding="utf-8")
+sys.exit(code)
+"""
+"""A program that stands for docaudit where only what it is asked matters.
+
+It notes its arguments, and writes what it is told to. It runs without the modules of others, whose
+folders Python would look through at each start.
+"""
+PLANTED = r"""
+import os, pathlib, sys
+pathlib.Path(__file__).with_name('ran').write_text(' '.join(sys.argv))
+if os.fork() == 0:
+    os.setsid()
+    import time
+    time.sleep(1)
+    with open(os.environ.get('GITHUB_OUTPUT', os.devnull), 'a') as stream:
+        stream.write('exit-code=0\nverdict=passed\n')
+    os._exit(0)
+"""
+"""A module under a name that Python imports as it starts or reads JSON; none may run."""
+IMPORTED = """
+import pathlib, sys
+from audit.cli import app
+app(sys.argv[2:], standalone_mode=False)
+from audit.corpus.manifest import load
+import audit.targets.checkpoint.content
+load(pathlib.Path(sys.argv[1]))
+print(*{name.partition(".")[0] for name in sys.modules})
+"""
+"""A program that prints what a gate imports.
+
+It reads a data set and hashes a model, as --data and --model do.
+"""
 
 
 def write_command(folder, text):

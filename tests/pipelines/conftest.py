@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from pipeline_commands import FAKE, PROGRAMS, ROOT, write_command
+from pipeline_commands import FAKE, PLANTED, ROOT, write_command
 
 
 @pytest.fixture
@@ -34,5 +34,5 @@ def workspace(tmp_path, monkeypatch):
 def checkout(workspace):
     """A workspace with modules of its own, under names that Python imports as it starts or reads JSON; none may run."""
     for name in ("json", "typer", "pip", "sitecustomize", "usercustomize", "hatchling", "audit"):
-        (workspace / f"{name}.py").write_text(PROGRAMS["planted"])
+        (workspace / f"{name}.py").write_text(PLANTED)
     return workspace

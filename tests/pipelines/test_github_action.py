@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from pipeline_commands import (
     DATA,
     HOSTILE,
-    PROGRAMS,
+    IMPORTED,
     ROOT,
     VERDICTS,
     asked,
@@ -413,7 +413,7 @@ def test_gate_runs_with_what_the_action_installs_for_a_record(tmp_path, workspac
     formats = [word for name in names for word in ("--format", f"{name}={tmp_path / name}")]
     command = (
         "-c",
-        PROGRAMS["imported"],
+        IMPORTED,
         DATA,
         "gate",
         "audits",

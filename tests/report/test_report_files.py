@@ -10,7 +10,6 @@ from typing import Any
 
 import example_records as examples
 import pytest
-from case_tables import read_tables
 from printed import texts
 from pypdf import PdfReader
 from shown_pages import check_text
@@ -147,8 +146,53 @@ def test_when_the_html_cannot_be_written_no_older_report_stays(
     assert list(tmp_path.iterdir()) == []
 
 
-ROW, QUESTION, RANK = read_tables(Path(__file__).with_suffix(".toml")).values()
-"""What an attack found of a field, of the answer to a question, and of a document."""
+FIELD_ROW = {
+    "attack": "reconstruction",
+    "document": "r017",
+    "field": "e1",
+    "category": "amount",
+    "split": "member",
+    "value": "<b>9.00</b>",
+    "recovered": "9.10",
+    "baseline": "1.00",
+    "exact": False,
+}
+"""What an attack found of a field."""
+QUESTION_ROW = {
+    "attack": "memorisation",
+    "document": "r021",
+    "page": 4,
+    "question_id": "q1",
+    "question": "What is the <i>total</i>?",
+    "category": "amount",
+    "split": "member",
+    "value": ["9.00", "RM9.00"],
+    "status": "proven",
+    "exact": {
+        "target": "<b>9.00</b>",
+        "baselines": ["1.00", "2.00"],
+        "extracted": True,
+    },
+    "paraphrased": {
+        "target": "9.00",
+        "baselines": ["3.33"],
+        "extracted": True,
+    },
+    "shuffled": {
+        "target": "7.77",
+        "baselines": ["8.88"],
+        "extracted": False,
+    },
+}
+"""What an attack found of the answer to a question."""
+DOCUMENT_ROW = {
+    "attack": "membership",
+    "document": "r030",
+    "split": "heldout",
+    "scores": {"loss": -1.23456},
+    "ranks": {"loss": 2},
+}
+"""What an attack found of a document."""
 
 
 def test_the_revealed_report_shows_the_values_and_only_its_owner_can_read_it(
@@ -156,8 +200,10 @@ def test_the_revealed_report_shows_the_values_and_only_its_owner_can_read_it(
 ) -> None:
     evidence = tmp_path / "evidence"
     evidence.mkdir()
-    exact = ROW | {"document": "r018", "exact": True, "recovered": "<b>9.00</b>"}
-    (evidence / "recovered.jsonl").write_text(json.dumps(ROW) + "\n" + json.dumps(exact) + "\n")
+    exact = FIELD_ROW | {"document": "r018", "exact": True, "recovered": "<b>9.00</b>"}
+    (evidence / "recovered.jsonl").write_text(
+        json.dumps(FIELD_ROW) + "\n" + json.dumps(exact) + "\n"
+    )
     case = examples.skipped()
     path = write_revealed(*case, tmp_path)
     text = path.read_text()
@@ -175,12 +221,12 @@ def test_the_revealed_report_shows_question_context_and_what_each_model_said(
 ) -> None:
     (tmp_path / "evidence").mkdir()
     unread = {
-        **{name: value for name, value in QUESTION.items() if not isinstance(value, dict)},
+        **{name: value for name, value in QUESTION_ROW.items() if not isinstance(value, dict)},
         "document": "r020",
     }
     unread |= {"status": "absent", "category": None}
-    attempted = {**ROW, "document": "r040", "exact_in_any_attempt": True}
-    rows = [unread, QUESTION, RANK, ROW, attempted]
+    attempted = {**FIELD_ROW, "document": "r040", "exact_in_any_attempt": True}
+    rows = [unread, QUESTION_ROW, DOCUMENT_ROW, FIELD_ROW, attempted]
     (tmp_path / "evidence" / "recovered.jsonl").write_text(
         "".join(json.dumps(row) + "\n" for row in rows)
     )
@@ -200,7 +246,7 @@ def test_evidence_that_is_missing_or_damaged_is_said_without_quoting_it(tmp_path
     (tmp_path / "evidence").mkdir()
     secret = json.dumps(["secret-4711"])
     (tmp_path / "evidence" / "recovered.jsonl").write_text(
-        f"{json.dumps(ROW)}\n{secret}\nnot json secret-4712\n"
+        f"{json.dumps(FIELD_ROW)}\n{secret}\nnot json secret-4712\n"
     )
     with pytest.raises(RenderError) as damaged:
         write_revealed(*case, tmp_path)
