@@ -5,9 +5,7 @@ Real Tesseract reads the pages.
 
 import random
 import shutil
-import tomllib
 from dataclasses import replace
-from pathlib import Path
 
 import drawn
 import numpy as np
@@ -24,7 +22,6 @@ reads = pytest.mark.skipif(
     not TESSERACT.installed(), reason="tesseract is not on this machine's PATH"
 )
 
-CASES = tomllib.loads(Path(__file__).with_name("removal.toml").read_text(encoding="utf-8"))["cases"]
 RECEIPT = ("Gardenia Bakeries Kuala Lumpur", "DATE: 25/12/2018 8:13 PM", "TOTAL 45.80 CASH 50.00")
 
 
@@ -277,7 +274,32 @@ def test_what_the_texts_prove(before, after, reading):
     )
 
 
-@pytest.mark.parametrize(("page", "answer", "left"), CASES["survivors"])
+@pytest.mark.parametrize(
+    ("page", "answer", "left"),
+    [
+        ("mail to sanyustationers@mail.com", "Sanyu Stationery", True),
+        ("www. gar denia .com", "Gardenia", True),
+        ("G A R D E N I A", "Gardenia", True),
+        ("Gardening in Asia", "Gardenia", True),
+        ("Garlic dinner", "Gardenia", False),
+        ("Gar", "Gardenia", False),
+        ("Gardenia", "Gardenia Bakeries Kuala Lumpur", False),
+        ("4 58 0.12", "4580.12", True),
+        ("458.12", "4580.12", True),
+        ("id 12345", "12345", True),
+        ("id 1 2 3 4 5", "12345", True),
+        ("id 1 2 3 4 6", "12345", True),
+        ("id 1246", "12345", False),
+        ("a tender", "ten", False),
+        ("a ten", "ten", True),
+        ("a t e n", "ten", True),
+        ("9 . 0 0", "9.00", True),
+        ("19.00", "9.00", False),
+        ("5 %", "%", True),
+        ("5%", "%", False),
+        ("", "Gardenia", False),
+    ],
+)
 def test_the_wider_rule_for_words(page, answer, left):
     assert survives(page.split(), [answer]) == left
     assert survives(page.split(), ["something else entirely", answer]) == left
