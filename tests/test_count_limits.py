@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from judged import completed, judge, judged, measured
 
 from audit.attacks import TEXTS
 from audit.attacks.membership.scores import COMPARISON
@@ -16,7 +17,6 @@ from audit.report import numbers
 from audit.report.tables import decision_row
 from audit.report.verdicts import compared
 from audit.workflows.gate import check_meaning
-from tests.test_policy import completed, judge, judged, measured
 
 COUNT = Limit(
     "reconstruction",

@@ -1,6 +1,5 @@
 """Two scans compared: planted changes are found, none is made up, and nothing that is missing looks better."""
 
-import hashlib
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -8,31 +7,39 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
-from case_tables import read_tables, table
 from commands import docaudit, run_python
-from example_records import mean, record, share
-from policy_texts import policy_text
+from example_records import mean, share
 from scipy import stats
+from two_scans import (
+    BOTH,
+    LEAKS,
+    NOT_ASKED,
+    POLICY,
+    QUIET,
+    SKIPPED,
+    UNRESOLVED,
+    N,
+    area,
+    auc,
+    change,
+    compared,
+    membership,
+    reconstruction,
+    saved,
+    scan,
+)
 
 from audit import record as records
 from audit.cards import Bounds
 from audit.errors import RecordError
-from audit.measurements import Check, Estimate, Unresolved
-from audit.policy import today
-from audit.record import Reason, Result
+from audit.measurements import Check
+from audit.record import Result
 from audit.report.scan_diff import render, schema
 from audit.stats.paired import UnitScores
-from audit.workflows.diff import diff_scans, gate_against_baseline
+from audit.workflows.diff import diff_scans
 from audit.workflows.unit_scores import read_scores, write_scores
 
-N = 120
 FOUND = "excess_pr.unique"
-POLICY = policy_text(
-    "membership auc max = 0.65\nrequired = false",
-    "reconstruction excess_pr.unique max = 0.5\nrequired = false",
-    name="own",
-)
-WAIVER = read_tables(Path(__file__).with_suffix(".toml"))["waiver"].format(today().year)
 
 
 @pytest.fixture
@@ -40,59 +47,6 @@ def policy(tmp_path):
     path = tmp_path / "own.toml"
     path.write_text(POLICY)
     return path
-
-
-def auc(value: float, error: float = 0.02, name: str = "auc") -> Estimate:
-    return replace(mean(name, value, error, N, 0.5, "chance"), unit="documents")
-
-
-def membership(*measurements, **more) -> Result:
-    return Result("membership", parameters={"n_masks": 7}, measurements=measurements, **more)
-
-
-def reconstruction(value: float, error: float = 0.02, **more) -> Result:
-    items = (mean("excess_pr.unique", value, error, N, 0.0, "held-out"),)
-    return Result("reconstruction", parameters={"n_attempts": 8}, measurements=items, **more)
-
-
-def scan(*attacks, **more):
-    """A record of a docaudit that knows two attacks."""
-    return replace(record(*attacks, battery=("reconstruction", "membership")), **more)
-
-
-def gone(attack, status, kind, why="this attack was not run"):
-    """An attack that gave no numbers."""
-    return Result(attack, status=status, reason=Reason(kind, why, "scan without --only"))
-
-
-LEFT = gone("membership", "left out", "data", "documents")
-
-
-def saved(folder: Path, audited, scores=None) -> Path:
-    """The folder of a scan; `scores` by attack and metric are its values of units."""
-    (folder / "evidence").mkdir(parents=True)
-    records.write(audited, folder / "record.json")
-    for result in audited.attacks:
-        if scores is not None and result.status == "completed":
-            write_scores(folder / "evidence", result, scores.get(result.attack, {}))
-    return folder
-
-
-def compared(tmp_path, old, new, scores=(None, None), **more):
-    places = [
-        saved(tmp_path / name, one, own)
-        for name, one, own in zip("ab", (old, new), scores, strict=True)
-    ]
-    return diff_scans(*places, **more)
-
-
-def gated(tmp_path, policy, old, new):
-    places = [saved(tmp_path / name, one) for name, one in zip("ab", (old, new), strict=True)]
-    return gate_against_baseline(places[1], str(policy), places[0])[1]
-
-
-def change(found, metric):
-    return next(one for one in found.changes if one.metric == metric)
 
 
 def fields(hits, seed=0, others=0):
@@ -141,11 +95,6 @@ def unfinished(broken):
 
 ALARM = Check("epsilon", 0.001, "alarm", "epsilon is over 0", "train again", p_adjusted=0.001)
 USELESS = (share("masked_token_accuracy", 3, 5000, 0.05, "chance"),)
-LEAKS, QUIET = scan(reconstruction(0.6)), scan(reconstruction(0.1))
-BOTH = scan(membership(auc(0.9)), reconstruction(0.1))
-SKIPPED = scan(gone("membership", "skipped", "missing"), reconstruction(0.1))
-UNRESOLVED = scan(membership(Unresolved("auc", "too few documents", 3, 20)), reconstruction(0.1))
-NOT_ASKED = scan(reconstruction(0.1), left_out=(gone("membership", "left out", "left out"),))
 OLDER = scan(membership(auc(0.9, name="low_fpr_advantage")))
 OLDER = replace(OLDER, environment=replace(OLDER.environment, docaudit="0.0.9"))
 RENAMED = "the record has no such number; another version of docaudit may call it otherwise"
@@ -165,10 +114,6 @@ def with_reference(audited):
     return replace(audited, references=(replace(card, card=replace(card.card, sha256="ab" * 32)),))
 
 
-def area(value, **more):
-    return scan(membership(auc(value)), **more)
-
-
 def many(first):
     items = [auc(first if name == MANY[0] else 0.7, name=name) for name in MANY]
     return scan(membership(auc(0.7), *items, methods={"auc": MANY}))
@@ -181,7 +126,114 @@ def useful(hits):
     return scan(utility=(share("masked_token_accuracy", hits, 5000),))
 
 
-@table("old, new, metric, outcome, reason", globals())
+@pytest.mark.parametrize(
+    ("old", "new", "metric", "outcome", "reason"),
+    [
+        pytest.param(area(0.9), area(0.5), "auc", "better", "", id="a smaller area"),
+        pytest.param(area(0.5), area(0.9), "auc", "worse", "", id="a larger area"),
+        pytest.param(
+            area(0.1), area(0.5), "auc", "better", "", id="an area nearer to chance from below"
+        ),
+        pytest.param(
+            area(0.45), area(0.1), "auc", "worse", "", id="an area farther from chance below"
+        ),
+        pytest.param(area(0.3), area(0.95), "auc", "worse", "", id="from below chance to above it"),
+        pytest.param(
+            useful(3120),
+            useful(2100),
+            "masked_token_accuracy",
+            "worse",
+            "",
+            id="a less useful model",
+        ),
+        pytest.param(BOTH, SKIPPED, "auc", "lost", "NEW: ", id="an attack was skipped"),
+        pytest.param(BOTH, NOT_ASKED, "auc", "lost", "NEW: ", id="an attack was left out"),
+        pytest.param(BOTH, UNRESOLVED, "auc", "lost", "NEW: ", id="a number is unresolved"),
+        pytest.param(
+            LEAKS,
+            scan(reconstruction(0.1, ablations=("half",))),
+            FOUND,
+            "",
+            "the attacker was weakened: half",
+            id="the attacker was weakened",
+        ),
+        pytest.param(
+            LEAKS,
+            scan(reconstruction(0.1, confounded="splits differ")),
+            FOUND,
+            "",
+            "NEW: splits differ",
+            id="the splits differ",
+        ),
+        pytest.param(
+            LEAKS,
+            scan(reconstruction(0.1, checks=(ALARM,))),
+            FOUND,
+            "",
+            "NEW: epsilon is over 0",
+            id="an alarm",
+        ),
+        pytest.param(
+            LEAKS,
+            replace(QUIET, utility=USELESS),
+            FOUND,
+            "",
+            "does not do its task",
+            id="a useless model",
+        ),
+        pytest.param(
+            with_power(0.6, 0.9),
+            with_power(0.1, 0.05),
+            FOUND,
+            "",
+            "too weak: power 0.05",
+            id="an attacker without strength",
+        ),
+        pytest.param(
+            LEAKS,
+            with_reference(QUIET),
+            FOUND,
+            "",
+            "",
+            id="the baseline of NEW was measured otherwise",
+        ),
+        pytest.param(
+            with_reference(QUIET),
+            LEAKS,
+            FOUND,
+            "worse",
+            "",
+            id="the baseline of OLD was measured otherwise",
+        ),
+        # p about 0.02: chance among eight, and a change on its own.
+        pytest.param(
+            many(0.7),
+            many(0.766),
+            FIRST_OF_MANY,
+            "",
+            "no surprise among so many",
+            id="p about 0.02: chance among eight",
+        ),
+        pytest.param(
+            area(0.7, utility=()),
+            area(0.766, utility=()),
+            "auc",
+            "worse",
+            "",
+            id="p about 0.02: a change on its own",
+        ),
+        # Neither name is compared with the other.
+        pytest.param(
+            OLDER,
+            area(0.5),
+            "low_fpr_advantage",
+            "lost",
+            RENAMED_NEW,
+            id="the new name of a metric",
+        ),
+        pytest.param(OLDER, area(0.5), "auc", "", RENAMED_OLD, id="the older name of a metric"),
+    ],
+)
 def test_nothing_that_is_missing_weaker_or_called_otherwise_looks_better(
     tmp_path, old, new, metric, outcome, reason
 ):
@@ -202,9 +254,42 @@ def test_nothing_that_is_missing_weaker_or_called_otherwise_looks_better(
         assert one.difference.low > 0
 
 
-@table("made, metric, paired, unpaired", globals())
-def test_pairs_tell_what_two_intervals_cannot(tmp_path, made, metric, paired, unpaired):
-    sides, scores = made
+@pytest.mark.parametrize(
+    ("scans", "metric", "paired", "unpaired"),
+    [
+        pytest.param(
+            both(60, 12, 0.09),
+            "excess_pr.unique",
+            "better",
+            "better",
+            id="fewer fields are rebuilt",
+        ),
+        pytest.param(
+            both(12, 60, 0.09), "excess_pr.unique", "worse", "worse", id="more fields are rebuilt"
+        ),
+        pytest.param(
+            both(50, 75, 0.09),
+            "excess_pr.unique",
+            "worse",
+            "cannot be told",
+            id="none less, and the intervals overlap",
+        ),
+        pytest.param(areas(-0.8, 2.5), "auc", "worse", "worse", id="an area on the other side"),
+        pytest.param(
+            unfinished(20), "excess_pr.unique", "better", "better", id="scans that did not finish"
+        ),
+        # Both sides fall: the interval is that of their difference, while p is of no change in any document.
+        pytest.param(
+            both(120, 18, 0.09, (120, 36)),
+            "excess_pr.unique",
+            "cannot be told",
+            "cannot be told",
+            id="both sides fall",
+        ),
+    ],
+)
+def test_pairs_tell_what_two_intervals_cannot(tmp_path, scans, metric, paired, unpaired):
+    sides, scores = scans
     alone = compared(tmp_path / "alone", *sides)
     found = change(alone, metric)
     assert (found.outcome, found.paired, "not paired" in found.difference.method) == (
@@ -274,15 +359,45 @@ def with_parameters(**more):
     return {"attacks": (replace(own, parameters={**own.parameters, **more}),)}
 
 
-@table("more, said", globals())
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        pytest.param(
+            {"shares": {"reconstruction": 0.5}},
+            "reconstruction: the share of its trials differs",
+            id="the share of trials",
+        ),
+        pytest.param({"seed": 1}, "the seed differs: OLD 0, NEW 1", id="the seed"),
+        pytest.param(
+            {"budget": "quick", "share": 0.25},
+            "the budget differs: OLD standard, NEW quick",
+            id="the budget",
+        ),
+        pytest.param(
+            with_parameters(n_attempts=16),
+            "reconstruction: the parameter n_attempts differs: OLD 8, NEW 16",
+            id="a parameter",
+        ),
+        pytest.param(
+            with_parameters(top_p=0.1),
+            "reconstruction: the parameter top_p differs: OLD none, NEW 0.1",
+            id="a parameter that was not set",
+        ),
+        pytest.param(
+            {"bounds": BOUND},
+            "the bound on trials differs: OLD none, NEW 40 documents",
+            id="the bound on trials",
+        ),
+    ],
+)
 def test_scans_that_differ_in_more_than_the_model_are_refused_with_the_difference(
-    tmp_path, more, said
+    tmp_path, changes, message
 ):
     old = scan(reconstruction(0.1))
     with pytest.raises(RecordError) as refused:
-        compared(tmp_path, old, replace(old, **more))
+        compared(tmp_path, old, replace(old, **changes))
     (problem,) = refused.value.problems
-    assert problem.startswith(said)
+    assert problem.startswith(message)
 
 
 def test_every_difference_is_named_at_once_and_wrong_use_exits_2(tmp_path, policy):
@@ -333,63 +448,6 @@ def test_false_alarms_of_whole_comparisons_stay_rare(tmp_path):
         assert all(one.paired for one in found.changes if one.attack)
         alarms += any(one.outcome != "cannot be told" for one in found.changes)
     assert alarms <= stats.binom.ppf(0.999, 30, 0.05)
-
-
-WARNS = 'name = "own"\nundecided = "warn"'
-SAME, LARGER = (scan(reconstruction(value), membership(auc(0.5))) for value in (0.7, 0.95))
-AGAIN = replace(SAME, timing=replace(SAME.timing, seconds=SAME.timing.seconds + 1))
-WAYS = {"auc": ("auc.loss", "auc.calibrated")}
-TWO_WAYS = scan(
-    membership(auc(0.6), auc(0.6, name="auc.loss"), auc(0.6, name="auc.calibrated"), methods=WAYS)
-)
-ONE_WAY = scan(membership(auc(0.6), auc(0.6, name="auc.loss"), methods={"auc": ("auc.loss",)}))
-LOST = "measured in the baseline and not in this record: membership auc"
-NOTHING = scan(
-    left_out=tuple(gone(name, "left out", "left out") for name in ("membership", "reconstruction"))
-)
-GONE = scan(reconstruction(0.1), left_out=(LEFT,))
-UNSHARED = "no limit could be compared with the baseline; by the policy alone: passed"
-
-
-def two(found):
-    return scan(reconstruction(found), membership(auc(0.5)))
-
-
-@table("extra, old, new, code, reason", globals())
-def test_the_gate_with_a_baseline(tmp_path, policy, extra, old, new, code, reason):
-    name = extra if extra == WARNS else 'name = "own"'
-    policy.write_text(POLICY.replace('name = "own"', name) + (WAIVER if extra == WAIVER else ""))
-    verdict = gated(tmp_path, policy, old, new)
-    assert (verdict.exit_code, reason in verdict.reason) == (code, True), verdict.reason
-    if new is LARGER:
-        assert "its waiver accepts the leak, not a larger one" in verdict.decisions[1].reason
-    if new is ONE_WAY:
-        assert change(diff_scans(tmp_path / "a", tmp_path / "b"), "auc.calibrated").limits == (
-            "auc",
-        )
-
-
-def test_a_pass_with_a_regression_is_violated(tmp_path, policy):
-    old, new = (
-        scan(reconstruction(0.1), membership(auc(0.5))),
-        scan(reconstruction(0.4), membership(auc(0.5))),
-    )
-    verdict = gated(tmp_path, policy, old, new)
-    assert (verdict.overall, verdict.exit_code) == ("violated", 10)
-    assert verdict.reason.startswith(
-        "1 limit is worse than in the baseline: reconstruction excess_pr.unique; by the policy alone: passed, 2 of 2"
-    )
-    assert verdict.reason.endswith("limits met")
-    assert verdict.decisions[1].reason.startswith(
-        "worse than in the baseline, beyond the interval of the change: excess_pr.unique 0.100 before, 0.400 now, "
-        "change +0.300 ["
-    )
-    assert [one.outcome for one in verdict.decisions] == ["passed", "violated"]
-    assert (verdict.counts.met, verdict.counts.violated) == (1, 1)
-    shown = docaudit("gate", tmp_path / "b", "--policy", policy, "--baseline", tmp_path / "a")
-    assert shown.exit_code == 10
-    assert "worse than in the baseline" in shown.stdout
-    assert docaudit("gate", tmp_path / "b", "--policy", policy).exit_code == 0
 
 
 def test_scans_are_compared_without_torch(tmp_path):
@@ -477,64 +535,6 @@ def test_values_of_units_come_back_as_they_were(tmp_path):
     assert np.isnan(kept.values[1])
     assert read_scores(tmp_path, replace(result, dtype="bfloat16")) is None
     assert read_scores(tmp_path / "nowhere", result) is None
-
-
-def test_a_gate_that_finds_nothing_worse_still_says_what_was_compared(tmp_path, policy):
-    old, new = (scan(reconstruction(value), membership(auc(0.5))) for value in (0.10, 0.13))
-    held = gated(tmp_path, policy, old, new).baseline
-    assert (
-        held.record_sha256 == hashlib.sha256((tmp_path / "a/record.json").read_bytes()).hexdigest()
-    )
-    assert [(one.attack, one.outcome) for one in held.limits] == [
-        ("membership", "cannot be told"),
-        ("reconstruction", "cannot be told"),
-    ]
-    counted = "2 limits: 2 cannot be told"
-    asked = ("gate", tmp_path / "b", "--policy", policy, "--baseline", tmp_path / "a")
-    for form in ("text", "markdown"):
-        shown = docaudit(*asked, "--format", form)
-        assert shown.exit_code == 0
-        assert held.record_sha256[:12] in shown.stdout
-        assert counted in shown.stdout, form
-    told = json.loads(docaudit(*asked, "--format", "json").stdout)["baseline"]
-    assert told["record_sha256"] == held.record_sha256
-    assert [one["outcome"] for one in told["limits"]] == ["cannot be told"] * 2
-    alone = docaudit("gate", tmp_path / "b", "--policy", policy, "--format", "json")
-    assert json.loads(alone.stdout)["baseline"] is None
-
-
-def test_each_limit_is_told_by_its_worst_method_and_what_is_left_out_is_counted(tmp_path, policy):
-    ways = {"auc": ("auc.loss", "auc.calibrated")}
-
-    def audited(loss, calibrated):
-        numbers = (auc(0.6), auc(loss, name="auc.loss"), auc(calibrated, name="auc.calibrated"))
-        return scan(membership(*numbers, methods=ways))
-
-    held = gated(tmp_path / "one", policy, audited(0.9, 0.6), audited(0.6, 0.6)).baseline
-    assert [one.outcome for one in held.limits] == ["cannot be told", "not compared"]
-    assert held.limits[1].reason
-    held = gated(tmp_path / "two", policy, audited(0.9, 0.9), audited(0.6, 0.6)).baseline
-    assert held.limits[0].outcome == "better"
-    held = gated(tmp_path / "three", policy, audited(0.9, 0.6), audited(0.6, 0.9)).baseline
-    assert (held.limits[0].outcome, "auc.calibrated 0.600 before" in held.limits[0].reason) == (
-        "worse",
-        True,
-    )
-    shown = docaudit(
-        "gate", tmp_path / "three/b", "--policy", policy, "--baseline", tmp_path / "three/a"
-    ).stdout
-    assert "2 limits: 1 worse, 1 not compared" in shown
-    assert "  worse: membership auc: auc.calibrated 0.600 before, 0.900 now" in shown
-
-
-def test_a_record_is_no_baseline_of_itself(tmp_path, policy):
-    """A pipeline whose baseline is the new record would be green for good."""
-    place = saved(tmp_path / "a", scan(reconstruction(0.1), membership(auc(0.5))))
-    shown = docaudit(
-        "gate", place, "--policy", policy, "--baseline", place / "record.json", "--format", "json"
-    )
-    assert (shown.exit_code, shown.stdout) == (2, "")
-    assert "the baseline is the record itself" in shown.stderr
 
 
 def test_an_older_record_is_compared_and_its_version_said(tmp_path):

@@ -339,9 +339,6 @@ def test_every_test_that_the_page_names_exists():
             (file,) = (ROOT / "tests").rglob(test.file)
             text = file.read_text(encoding="utf-8")
             assert f"def {test.function or 'test_'}" in text, f"{row.construction}: {test.function}"
-            table_of_cases = file.with_suffix(".toml")
-            if table_of_cases.exists():
-                text += table_of_cases.read_text(encoding="utf-8")
             assert test.case in text, f"{row.construction}: {test.case}"
 
 

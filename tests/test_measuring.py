@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import tiny
+from judged import limit
 from numpy.random import Generator as Rng
 from scanned_by_engines import TIMES
-from test_policy import limit
 
 from audit import record as records
 from audit.attacks.interface import Attack, Units

@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 import tiny
-from case_tables import table
 from hypothesis import given
 from hypothesis import strategies as st
+from judged import area, completed, judge, limit, normal
 from scipy import stats
-from test_policy import area, completed, judge, limit, normal
 
 from audit.attacks.blind_baseline import Blind, blind_controls, heldout_condition, reference_control
 from audit.measurements import WAY_OF_WRITING, Check, Condition, Control, Estimate, Unresolved
@@ -34,10 +33,68 @@ def quiet(count: int) -> list[Check]:
     return [check(f"quiet {number}", 1.0) for number in range(count)]
 
 
-@table("number, quiet_ones, one, outcome", globals())
-def test_a_check_fires_at_five_per_cent_among_all_of_its_scan(number, quiet_ones, one, outcome):
+@pytest.mark.parametrize(
+    ("number", "n_quiet", "check_result", "outcome"),
+    [
+        pytest.param(QUIET, 0, check("fair", 0.04), "undecided", id="alone, under five per cent"),
+        pytest.param(QUIET, 0, check("fair", 0.06), "passed", id="alone, over five per cent"),
+        # A check fires less easily beside others, and a heavier one has a larger share.
+        pytest.param(
+            QUIET, 9, check("fair", 0.04), "passed", id="not as easily beside nine others"
+        ),
+        pytest.param(
+            QUIET,
+            9,
+            check("fair", 0.005),
+            "undecided",
+            id="beside nine others, far under five per cent",
+        ),
+        pytest.param(
+            QUIET,
+            4,
+            check("fair", 0.02, weight=4.0),
+            "undecided",
+            id="a heavier one has a larger share: 0.02 / 4 * (4 + 4) = 0.04",
+        ),
+        pytest.param(
+            QUIET, 4, check("fair", 0.02), "passed", id="the same with the weight of the others"
+        ),
+        pytest.param(
+            QUIET,
+            0,
+            check("fair", 0.001, metrics=("leak",)),
+            "undecided",
+            id="a check of this metric",
+        ),
+        pytest.param(
+            QUIET,
+            0,
+            check("fair", 0.001, metrics=("other",)),
+            "passed",
+            id="a check of another metric",
+        ),
+        pytest.param(
+            LEAKING,
+            0,
+            check("fair", 0.001, "confounded"),
+            "undecided",
+            id="confounding keeps a violation from being confirmed",
+        ),
+        pytest.param(LEAKING, 0, check("fair", 0.001, "alarm"), "violated", id="an alarm does not"),
+        pytest.param(
+            LEAKING,
+            0,
+            check("fair", 0.001, "wrong side"),
+            "violated",
+            id="nor does a check of the wrong side",
+        ),
+    ],
+)
+def test_a_check_fires_at_five_per_cent_among_all_of_its_scan(
+    number, n_quiet, check_result, outcome
+):
     (decision,) = judge(
-        [completed(number, checks=(one, *quiet(quiet_ones)))], limit(max=0.2)
+        [completed(number, checks=(check_result, *quiet(n_quiet)))], limit(max=0.2)
     ).decisions
     assert decision.outcome == outcome
     if outcome == "undecided":
@@ -267,7 +324,113 @@ RANKED = blind_controls(blind(0.6, 0.05), [], ["leak"])
 TWO = (*reference(0.0), *blinded(0.5))
 
 
-@table("number, controls, outcome, settings", globals())
+@pytest.mark.parametrize(
+    ("number", "controls", "outcome", "settings"),
+    [
+        pytest.param(
+            SEPARATED, blinded(0.6), "violated", None, id="the blinded model separates less"
+        ),
+        pytest.param(SEPARATED, (), "undecided", None, id="without any control nothing is known"),
+        pytest.param(
+            area("leak", 0.72),
+            blinded(0.6),
+            "undecided",
+            None,
+            id="the leak is as small as that of the blinded model",
+        ),
+        pytest.param(
+            area("leak", 0.5), blinded(0.5), "undecided", None, id="nothing passes over a control"
+        ),
+        pytest.param(
+            normal("leak", 0.0, 0.01),
+            TWO,
+            "undecided",
+            {"top": 0.15},
+            id="two controls answer no estimate near the limit",
+        ),
+        pytest.param(
+            LEAKY, reference(0.0), "violated", {"top": 0.15}, id="a reference model leaks nothing"
+        ),
+        pytest.param(
+            LEAKY,
+            reference(0.0, 0.2),
+            "undecided",
+            {"top": 0.15},
+            id="too wide an interval of the reference shows nothing",
+        ),
+        pytest.param(
+            LEAKY,
+            reference(0.3),
+            "undecided",
+            {"top": 0.15},
+            id="the reference model leaks as much",
+        ),
+        pytest.param(
+            LEAKY,
+            reference(-0.3),
+            "undecided",
+            {"top": 0.15},
+            id="the reference model leaks as much the other way",
+        ),
+        pytest.param(
+            area("leak", 0.05),
+            blinded(0.62),
+            "violated",
+            None,
+            id="an area below the limit, seen from the other side",
+        ),
+        pytest.param(
+            area("leak", 0.3),
+            blinded(0.62),
+            "undecided",
+            None,
+            id="an area too near to the blinded one",
+        ),
+        # Documents that are told apart without the model need both controls.
+        pytest.param(
+            area("leak", 0.95),
+            (*APART, *ALIKE),
+            "violated",
+            {"checks": (FOUND,)},
+            id="told apart without the model, both controls",
+        ),
+        pytest.param(
+            area("leak", 0.95),
+            APART,
+            "undecided",
+            {"checks": (FOUND,)},
+            id="told apart without the model, the other control lacks",
+        ),
+        pytest.param(
+            area("leak", 0.95),
+            ALIKE,
+            "undecided",
+            {"checks": (FOUND,)},
+            id="told apart without the model, only the other control",
+        ),
+        pytest.param(
+            normal("leak", 0.9, 0.02),
+            TWO,
+            "undecided",
+            {"top": 0.15, "checks": (UNFIT,)},
+            id="no control answers another reason",
+        ),
+        pytest.param(
+            normal("leak", 0.755, 0.07),
+            RANKED,
+            "violated",
+            {"top": 0.15},
+            id="a share over the most that a ranking allows",
+        ),
+        pytest.param(
+            normal("leak", 0.4, 0.03),
+            RANKED,
+            "undecided",
+            {"top": 0.15},
+            id="a share under the most that a ranking allows",
+        ),
+    ],
+)
 def test_a_control_decides_whether_a_leak_is_confirmed(number, controls, outcome, settings):
     decision = decided(number, *controls, **(settings or {}))
     assert (decision.outcome, decision.cause) == (

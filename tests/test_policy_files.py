@@ -10,9 +10,8 @@ from typing import Any, get_args
 
 import pytest
 import tiny
-from case_tables import read_tables, table
+from judged import LEAKY, SAFE, TODAY, completed, limit
 from policy_texts import policy_text
-from test_policy import LEAKY, SAFE, TODAY, completed, limit
 
 from audit.attacks import TEXTS, known_metrics
 from audit.attacks.battery import BATTERY
@@ -30,7 +29,16 @@ from audit.workflows.gate import load_policy
 
 SHIPPED = ("default", "strict")
 TOML = policy_text("membership auc max = 0.65", name="ours")
-WAIVER = read_tables(Path(__file__).with_suffix(".toml"))["waiver"]
+WAIVER = """
+[[waivers]]
+attack = "membership"
+metric = "auc"
+owner = "A. Name"
+role = "head of data"
+reason = "Retrained next quarter."
+measure = "One locked machine."
+expires = 2026-12-31
+"""
 DEMAND = '\n[[demands]]\nquestion = "q"\nany_of = ["membership"]\nrationale = "r"\n'
 WHOLE = TOML + WAIVER + DEMAND
 
@@ -110,7 +118,38 @@ def test_a_limit_that_a_leaking_model_would_meet_is_refused(
     )
 
 
-@table("attack, metric, bound", globals())
+@pytest.mark.parametrize(
+    ("attack", "metric", "bound"),
+    [
+        pytest.param("membership", "low_fpr_advantage", "max = 0.89", id="advantage of membership"),
+        pytest.param(
+            "provider_membership",
+            "low_fpr_advantage.loss",
+            "max = 0.89",
+            id="advantage of a provider's method",
+        ),
+        pytest.param(
+            "membership",
+            "tpr_at_fpr_10",
+            "max = 0.99",
+            id="true positives at a rate of 10 per cent",
+        ),
+        pytest.param("canaries", "excess_exposure", "max = 6.6", id="excess exposure"),
+        pytest.param("canaries", "exposure", "max = 4.5", id="exposure"),
+        pytest.param("redaction", "lift_share", "max = 0.9", id="share of the lift"),
+        pytest.param("redaction", "lift_over_length", "max = 0.49", id="lift over length"),
+        pytest.param("memorisation", "identified", "max = 1000.0", id="a count"),
+        pytest.param(
+            "memorisation",
+            "identified",
+            'max = 10\nholds = "lower"\nmin_power = 0.2',
+            id="a lower end with power",
+        ),
+        pytest.param(
+            "reconstruction", "planted_detection.unique", "min = 0.5", id="planted detection"
+        ),
+    ],
+)
 def test_a_limit_that_something_can_exceed_is_taken(attack, metric, bound, tmp_path):
     assert len(load_policy(str(written(tmp_path, limited(attack, metric, bound)))).limits) == 2
 
@@ -147,7 +186,15 @@ def test_a_file_that_is_no_policy_names_the_shipped_ones(tmp_path):
 
 
 BIDI, ZERO_WIDTH = "default\u202e", "default\u200b"
-MIMICS = read_tables(Path(__file__).with_suffix(".toml"))["mimics"]
+MIMICS = [
+    "Default",
+    "default ",
+    "de-fault",
+    "defau1t",
+    "defauIt",
+    "STRICT",
+    "\uff44\uff45\uff46\uff41\uff55\uff4c\uff54",
+]
 
 
 @pytest.mark.parametrize(
@@ -367,7 +414,30 @@ def test_limits_that_are_looser_than_the_shipped_ones_are_counted(tmp_path):
     assert {identity(scanned(policy=None), load(name)).looser for name in SHIPPED} == {""}
 
 
-@table("timing, warning")
+@pytest.mark.parametrize(
+    ("timing", "warning"),
+    [
+        pytest.param({}, "", id="no resumed outcomes"),
+        pytest.param(
+            {"oldest": "2026-01-01T00:00:00+00:00", "resumed": 1},
+            "",
+            id="resumed outcomes of the same day",
+        ),
+        pytest.param(
+            {"oldest": "2025-12-20T10:00:00+00:00", "resumed": 1, "same_policy": True},
+            "",
+            id="resumed outcomes of the same policy",
+        ),
+        pytest.param(
+            {"oldest": "2025-12-20T10:00:00+00:00", "resumed": 1},
+            "outcomes were computed on 2025-12-20, before the scan of 2026-01-01",
+            id="older outcomes",
+        ),
+        pytest.param(
+            {"resumed": 4}, "4 outcomes from a journal have no date", id="outcomes without a date"
+        ),
+    ],
+)
 def test_a_policy_that_was_declared_after_the_outcomes_says_so(timing, warning, tmp_path):
     policy = load(str(written(tmp_path, TOML)))
     more = (

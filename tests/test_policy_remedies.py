@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from judged import MET_BESIDE, completed, estimate, gone, judge, limit
 from printed_commands import check_commands
-from test_policy import MET_BESIDE, completed, estimate, gone, judge, limit
 
 from audit import attacks
 from audit.cards import SERVED

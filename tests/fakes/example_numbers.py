@@ -55,7 +55,8 @@ LIMITS = [
     Limit(
         attack="reconstruction",
         metric="excess_pr.unique",
-        rationale="At most one in twenty values of a single document may be recovered because of training.",
+        rationale="At most one in twenty values of a single document may be recovered "
+        "because of training.",
         max=0.05,
         min_power=0.5,
     ),

@@ -1,4 +1,4 @@
-"""Commands and records for tests of pipelines: the real docaudit, one that only notes its arguments, verdicts."""
+"""Commands and records for tests of pipelines: docaudit, one that notes its arguments, verdicts."""
 
 import json
 from pathlib import Path
