@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from audit.cards import CorpusCard
 from audit.measurements import Check, Condition, Estimate, Unresolved
-from audit.policy.decision import Cause, Decision
+from audit.policy.decision import Cause, Counts, Decision
 from audit.policy.limits import TEXTS, Demand, Limit, Policy
 from audit.record import AuditRecord, Result
 from audit.stats.p_values import holm
@@ -319,23 +319,33 @@ def _leave_open(decision: Decision, demand: Demand | None) -> Decision:
     return replace(decision, outcome="undecided", reason=reason, cause="unmeasured")
 
 
-def name_unexamined(sentence: str, decisions: Sequence[Decision]) -> str:
-    """Name in the counts of a verdict the attacks that were not tested, with the reason, and those not applicable."""
+def name_unexamined(counts: Counts, record: AuditRecord, decisions: Sequence[Decision]) -> str:
+    """Write the counts of a verdict, with the attacks that were not tested and why, and those not applicable."""
     reasons: dict[str, str] = {}
-    for one in decisions:
-        if one.outcome == "not run":
-            why = one.reason.removeprefix("skipped: ").removeprefix("this attack was not run: ")
-            reasons.setdefault(one.limit.attack, why)
-    tested = {one.limit.attack for one in decisions if one.outcome not in UNEXAMINED}
-    named = [
-        f"{_words(attack)}{' in part' * (attack in tested)}: {why}"
-        for attack, why in reasons.items()
-    ]
-    others = dict.fromkeys(
-        _words(one.limit.attack) for one in decisions if one.outcome == "inapplicable"
-    )
-    sentence = sentence.replace(" not tested", f" not tested ({'; '.join(named)})")
-    return sentence.replace(" not applicable", f" not applicable ({', '.join(others)})")
+    inapplicable: dict[str, None] = {}
+    tested = set()
+    for decision in decisions:
+        attack = decision.limit.attack
+        if decision.outcome == "not run":
+            reasons.setdefault(attack, _why_not_run(record, decision))
+        elif decision.outcome == "inapplicable":
+            inapplicable[_words(attack)] = None
+        else:
+            tested.add(attack)
+    untested = []
+    for attack, why in reasons.items():
+        extent = " in part" if attack in tested else ""
+        untested.append(f"{_words(attack)}{extent}: {why}")
+    remarks = {"not_tested": "; ".join(untested), "inapplicable": ", ".join(inapplicable)}
+    return counts.sentence_with(remarks)
+
+
+def _why_not_run(record: AuditRecord, decision: Decision) -> str:
+    """Return the bare reason of an attack that was not run; that of the limit where the attack has none."""
+    result = record.results.get(decision.limit.attack)
+    if result is None or result.reason is None:
+        return decision.reason
+    return result.reason.why
 
 
 def _words(attack: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
@@ -78,6 +78,17 @@ class Baseline:
         return f"{scan}; {self.counted}"
 
 
+COUNTED = {
+    "violated": "exceeded",
+    "undecided": "undecided",
+    "waived": "exceeded and waived",
+    "met": "met",
+    "not_tested": "not tested",
+    "inapplicable": "not applicable",
+}
+"""The counts of a verdict in words, the worst first."""
+
+
 @dataclass(frozen=True, config=STRICT)
 class Counts:
     """Limits by what became of them, those that a verdict is reached on.
@@ -112,13 +123,27 @@ class Counts:
     @property
     def sentence(self) -> str:
         """The counts in words, the worst first: "2 of 8 limits met, 4 not tested, 2 not applicable"."""
-        named = {"violated": "exceeded", "waived": "exceeded and waived"}
-        order = ("violated", "undecided", "waived", "met", "not_tested", "inapplicable")
-        named |= {"not_tested": "not tested", "inapplicable": "not applicable"}
-        found = [(count, named.get(name, name)) for name in order if (count := getattr(self, name))]
-        first, *others = found or [(0, "met")]
-        rest = "".join(f", {count} {words}" for count, words in others)
-        return f"{first[0]} of {self.limits} limits {first[1]}{rest}"
+        return self.sentence_with({})
+
+    def sentence_with(self, remarks: Mapping[str, str]) -> str:
+        """Write the counts in words, the worst first.
+
+        Args:
+            remarks: by the name of a count, what stands behind it in brackets.
+        """
+        clauses = []
+        for name, words in COUNTED.items():
+            number = getattr(self, name)
+            if number:
+                remark = f" ({remarks[name]})" if name in remarks else ""
+                clauses.append((number, f"{words}{remark}"))
+        if not clauses:
+            clauses = [(0, COUNTED["met"])]
+        first_number, first_words = clauses[0]
+        sentence = f"{first_number} of {self.limits} limits {first_words}"
+        for number, words in clauses[1:]:
+            sentence += f", {number} {words}"
+        return sentence
 
 
 def count(decisions: Sequence[Decision]) -> Counts:
@@ -218,6 +243,7 @@ class Verdict:
     Attributes:
         overall: of the limits on the model.
         counts: of the limits that `overall` is about.
+        counted: these counts in words, as `reason` has them; empty where it has none.
         waivers: all of the policy's, with what each does.
         identity: of the policy.
         text: of the limits on what the documents' own text gives away; None where the policy has
@@ -225,7 +251,7 @@ class Verdict:
         text_reason: one sentence, empty without such limits.
         text_counts: whether the policy lets the limits on the text decide the exit code too.
         contradicted: why the guarantee that the training claims is false, see
-            `guarantee.contradiction`; then the verdict is violated, whatever the limits, and no
+            `limits.contradiction`; then the verdict is violated, whatever the limits, and no
             waiver is accepted.
         baseline: the earlier scan that it was held against too; None: against none.
     """
@@ -239,6 +265,7 @@ class Verdict:
     text_reason: str = ""
     contradicted: str | None = None
     counts: Counts = Counts()
+    counted: str = ""
     waivers: tuple[RegisteredWaiver, ...] = ()
     identity: PolicyIdentity | None = None
     text_counts: bool = False

@@ -176,7 +176,7 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
         decisions.append(waive(decision, policy, today))
     decisions, closed = hold_demands(record, policy, decisions)
     if record.target.is_model:
-        verdict = _verdict(policy, tuple(decisions), contradiction(record), closed)
+        verdict = _verdict(record, policy, tuple(decisions), closed)
     else:
         verdict = _verdict_on_text(policy, tuple(decisions))
     return replace(
@@ -194,37 +194,57 @@ def _verdict_on_text(policy: Policy, decisions: tuple[Decision, ...]) -> Verdict
         policy, overall, [decision for decision in decisions if decision.about_text]
     )
     reason = f"on the text alone, {reason}; no model was audited{uncovered}"
-    return Verdict(policy.name, overall, decisions, code, reason, counts=counts)
+    return Verdict(
+        policy.name, overall, decisions, code, reason, counts=counts, counted=counts.sentence
+    )
 
 
 def _verdict(
-    policy: Policy, decisions: tuple[Decision, ...], contradicted: str | None, closed: str
+    record: AuditRecord, policy: Policy, decisions: tuple[Decision, ...], closed: str
 ) -> Verdict:
-    own = [decision for decision in decisions if not decision.about_text]
-    counts = count(own)
-    others = [decision for decision in decisions if decision.about_text]
+    """Return the verdict on a model.
+
+    Args:
+        record: the scan.
+        policy: that it is held against.
+        decisions: one for each limit.
+        closed: clauses on the demands that nothing can answer, for a pass.
+    """
+    on_model = [decision for decision in decisions if not decision.about_text]
+    on_text = [decision for decision in decisions if decision.about_text]
+    counts = count(on_model)
     overall, reason = _overall(counts, "no limit of the policy could be checked on this model")
+    counted = counts.sentence
     if overall in ("passed", "waived"):
-        reason = f"{name_unexamined(reason, own)}{closed}"
+        counted = name_unexamined(counts, record, on_model)
+        reason = f"{counted}{closed}"
+    contradicted = contradiction(record)
     if contradicted is not None:
-        overall, reason = "violated", f"{contradicted}; {reason}"
-    text, text_reason = (
-        _overall(count(others), "no limit on the text could be checked") if others else (None, "")
-    )
+        overall = "violated"
+        reason = f"{contradicted}; {reason}"
+    text: Overall | None = None
+    text_reason = ""
+    if on_text:
+        text, text_reason = _overall(count(on_text), "no limit on the text could be checked")
+    worst = overall
+    deciding = on_model
     gates = policy.text == "fail"
-    worst = min([overall, *([text] if text is not None and gates else [])], key=_WORST_FIRST.index)
-    code, uncovered = exit_code(policy, worst, decisions if gates else own)
-    reason += uncovered
+    if gates:
+        deciding = [*decisions]
+        if text is not None:
+            worst = min(overall, text, key=_WORST_FIRST.index)
+    code, uncovered = exit_code(policy, worst, deciding)
     return Verdict(
         policy.name,
         overall,
         decisions,
         code,
-        reason,
+        f"{reason}{uncovered}",
         text,
         text_reason,
         contradicted,
         counts,
+        counted,
         text_counts=gates,
     )
 

@@ -98,7 +98,10 @@ def name_documents(record: AuditRecord | None, text: str) -> str:
 
 
 def _explain_undecided(verdict: Verdict) -> str:
-    reason = verdict.reason.replace(verdict.counts.sentence, "").strip(" :,;")
+    reason = verdict.reason
+    if verdict.counted:
+        reason = reason.replace(verdict.counted, "")
+    reason = reason.strip(" :,;")
     told = f"{sentence_case(reason)}. " if reason else ""
     if verdict.exit_code == 0:
         return f"{told}Undecided is not a pass. The policy lets it through with a warning."

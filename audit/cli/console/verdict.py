@@ -139,12 +139,9 @@ def show_verdict(
 
 def _shortened(reason: str, verdict: Verdict, counted: str) -> str:
     """Return a verdict's reason with the first of its counts alone: a line above has the others."""
-    from audit.policy.checks import name_unexamined
-
-    own = [decision for decision in verdict.decisions if not decision.about_text]
-    for sentence in (name_unexamined(verdict.counts.sentence, own), verdict.counts.sentence):
-        reason = reason.replace(sentence, counted)
-    return reason
+    if not verdict.counted:
+        return reason
+    return reason.replace(verdict.counted, counted)
 
 
 def _height(text: str) -> int:
