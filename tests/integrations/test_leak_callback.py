@@ -293,9 +293,12 @@ def test_an_audit_leaves_the_other_gpus_to_the_training(tmp_path, monkeypatch):
 
     ran: list[Any] = []
     monkeypatch.setattr("audit.workflows.setup.open_scan", lambda _: Opened())
-    monkeypatch.setattr(
-        "audit.workflows.scan.run_scan", lambda opened, *_, **__: ran.append(opened)
-    )
+
+    def run_scan(opened, *_):
+        ran.append(opened)
+        return tiny.record()
+
+    monkeypatch.setattr("audit.workflows.scan.run_scan", run_scan)
     monkeypatch.setattr(quick_audit.records, "write", lambda *_: None)
     quick_audit.write_record(
         QuickAudit(tmp_path, "default", tmp_path).options(tmp_path / "model", "step-1"), "default"
