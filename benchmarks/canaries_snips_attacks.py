@@ -59,7 +59,7 @@ class Attacks:
         if self.target.model.characters is not None:
             bare = Inversion(mix_characters=False)
             outcome["without characters"] = _best(secret, *(yield from invert(*given, bare, rng)))
-        losses: Floats = yield from losses_of_all(
+        losses = yield from losses_of_all(
             completion_scorer(*given), len(secret.candidates), len(secret.positions)
         )
         shape = (len(secret.candidates),) * len(secret.positions)

@@ -131,15 +131,17 @@ def material(source: Path, work: Path, settings: Settings, backbone: Path | None
     members = corpus.of("member")
     chosen = np.random.default_rng(SUBSET_SEED).permutation(len(members))[: settings.n_utterances]
     training = tuple(members[place] for place in sorted(chosen))
-    parts = [
-        tuple(document for document in corpus.of("heldout") if document.id.startswith(name))
-        for name in ("valid", "test")
-    ]
-    words = {word.text for document in (*training, *parts[0], *parts[1]) for word in document.words}
+    heldout = corpus.of("heldout")
+    valid = tuple(document for document in heldout if document.id.startswith("valid"))
+    test = tuple(document for document in heldout if document.id.startswith("test"))
+    words = {word.text for document in (*training, *valid, *test) for word in document.words}
     for name, pattern in PATTERNS.items():
         words.update(PREFIXES[name], pattern.candidates)
     return Material(
-        training, *parts, _vectors(sorted(words), settings.recipe.embedding_size, backbone, work)
+        training,
+        valid,
+        test,
+        _vectors(sorted(words), settings.recipe.embedding_size, backbone, work),
     )
 
 

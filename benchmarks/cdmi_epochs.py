@@ -336,8 +336,9 @@ def rise_lines(before: int, after: int, work: Path) -> list[str]:
         cells = []
         for splits in (*((split,) for split in SIDES.values()), tuple(SIDES.values())):
             rows = {name: row for name, row in first.items() if row[1] in splits and name in last}
-            scores = [_units(rows, [side[name][number] for name in rows]) for side in (first, last)]
-            found = paired_difference(*scores, np.random.default_rng(0))
+            before_scores = _units(rows, [first[name][number] for name in rows])
+            after_scores = _units(rows, [last[name][number] for name in rows])
+            found = paired_difference(before_scores, after_scores, np.random.default_rng(0))
             cells.append("-" if found is None else signed(found.interval))
         lines.append(f"| {rule} | {' | '.join(cells)} |")
     return lines
@@ -368,7 +369,7 @@ COLUMNS = {
 }
 
 
-def table(rows: list[tuple[int, Mapping[str, Number]]]) -> list[str]:
+def table(rows: Sequence[tuple[int, Mapping[str, Number]]]) -> list[str]:
     """Print a row for each epoch."""
     text = [
         f"| epoch | fields | {' | '.join(COLUMNS.values())} |",

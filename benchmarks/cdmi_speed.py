@@ -45,8 +45,8 @@ from audit.attacks.reconstruction.methods import Rule, Sampling, draw, nucleus, 
 from audit.attacks.reconstruction.table import DEFAULT
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Task, Word
-from audit.engine.driver import WIDTH, drive
-from audit.engine.interface import Attempt, Trial
+from audit.engine.driver import drive
+from audit.engine.interface import WIDTH, Attempt, Trial
 from audit.targets.batching import bucket_of
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.families import family_named

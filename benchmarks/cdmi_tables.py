@@ -47,8 +47,8 @@ from audit.references.recipes import Recipe, starting_model
 from audit.targets.checkpoint.loading import load_tokenizer
 from audit.targets.encoded_page import WHITE, Encoding, Pixels
 from audit.targets.encoders.loading import load
-from audit.workflows.options import ScanOptions
-from audit.workflows.scan import claim_folder, run_scan
+from audit.workflows.options import ScanOptions, claim_folder
+from audit.workflows.scan import run_scan
 from audit.workflows.setup import ScanSetup, open_scan
 from benchmarks.cdmi_numbers import write_numbers
 from benchmarks.cdmi_report import write_table

@@ -382,8 +382,8 @@ def write(rows: list[dict[str, object]]) -> None:
     """Write all cells as JSON, and the tables."""
     (HERE / "count_limits.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     text = HEADING.format(findings=findings_of(rows))
-    columns = ("policy", "count", "documents", "limit", "luck", "coverage", "shape", "multiple")
-    columns += ("audits", "passed", "violated")
+    columns = ["policy", "count", "documents", "limit", "luck", "coverage", "shape", "multiple"]
+    columns += ["audits", "passed", "violated"]
     text += f"\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}\n"
     for row in rows:
         count = row["count"]

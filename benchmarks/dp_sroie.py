@@ -44,8 +44,8 @@ from audit.references.encoders import fit
 from audit.references.recipes import Recipe
 from audit.targets.checkpoint.folder import privacy_card
 from audit.targets.encoders.loading import load
-from audit.workflows.options import ScanOptions
-from audit.workflows.scan import claim_folder, run_scan
+from audit.workflows.options import ScanOptions, claim_folder
+from audit.workflows.scan import run_scan
 from audit.workflows.setup import open_scan
 from benchmarks.cdmi_numbers import Number, write_numbers
 from benchmarks.cdmi_report import numbers_in

@@ -25,13 +25,12 @@ from pathlib import Path
 import numpy as np
 
 from audit.attacks.membership.mixture import check_mixture
-from audit.attacks.membership.scores import WORSE, counted_scores
+from audit.attacks.membership.scores import FLOOR, WORSE, counted_scores
 from audit.cards import Forgotten
 from audit.policy import Verdict, evaluate, load
 from benchmarks.membership_calibration import (
     CERTAIN,
     DOCUMENTS,
-    FLOOR,
     REFERENCED,
     completed,
     limits_of,
@@ -129,7 +128,7 @@ def verdict_of(sides: tuple[int, int], model: Model, seed: int, *, alarm: bool =
     scores = {name: (column[:n_listed], column[n_listed:]) for name, column in columns.items()}
     result = completed(scores, REFERENCED)
     listed, unseen = scores["calibrated"]
-    treated_worse = DOCUMENTS.count_certain(WORSE, (-listed, -unseen))
+    treated_worse = DOCUMENTS.count_certain(WORSE, (-listed, -unseen), n_listed)
     checks = result.checks
     if alarm:
         checks += check_mixture({name: scores[name] for name in counted_scores(REFERENCED)})
@@ -159,7 +158,7 @@ def count_verdicts(
             verdicts = [
                 verdict_of((n_listed, n_unseen), model, seed, alarm=alarm) for seed in range(audits)
             ]
-            counted = Counter(verdict.overall for verdict in verdicts)
+            counted: Counter[str] = Counter(verdict.overall for verdict in verdicts)
             numbers = {outcome: counted[outcome] for outcome in OUTCOMES}
             counts[f"{n_listed} + {n_unseen}, {name}"] = numbers
             cells.append(" / ".join(map(str, numbers.values())))

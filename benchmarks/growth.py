@@ -100,7 +100,8 @@ def line(rows: list[dict[str, Any]], name: str) -> float:
     """Extend the line through the first two scans to the third; return the third over the line."""
     first, second, third = (row[name] for row in rows[:3])
     slope = (second - first) / (TIMES[1] - TIMES[0])
-    return round(third / (first + slope * (TIMES[2] - TIMES[0])), 2)
+    straight = first + slope * (TIMES[2] - TIMES[0])
+    return float(round(third / straight, 2))
 
 
 def text(measured: dict[str, Any]) -> str:

@@ -40,8 +40,9 @@ from audit.references.recipes import AnsweringRecipe
 from audit.references.trainer import fit_extractive, pointed_samples, save_answering
 from audit.targets.extractive import load_extractive
 from audit.targets.utility import usefulness
-from audit.workflows.scan import claim_folder, run_scan
-from audit.workflows.setup import ScanOptions, open_scan
+from audit.workflows.options import ScanOptions, claim_folder
+from audit.workflows.scan import run_scan
+from audit.workflows.setup import open_scan
 from benchmarks.provider_invoices_data import Sizes, pretraining, write_data
 from benchmarks.provider_invoices_report import METHODS, SUFFIXES
 from benchmarks.provider_invoices_training import Epochs

@@ -21,7 +21,7 @@ import transformers
 
 import audit
 from audit.errors import TargetError
-from audit.targets.answering.rows import STEP
+from audit.targets.batching import STEP
 from audit.targets.checkpoint.loading import LEAST_ROWS, bytes_of_row, places_of, score_exactly
 from audit.targets.checkpoint.safety import quiet
 from benchmarks.gpu.shapes import SHAPES, config_of, empty_model

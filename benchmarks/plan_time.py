@@ -31,9 +31,9 @@ from audit.corpus.documents import Document, Entity, Manifest, Membership, Split
 from audit.corpus.manifest import write
 from audit.progress import Progress
 from audit.targets.opening import device_words, instructions, threads
-from audit.workflows.options import ScanOptions
+from audit.workflows.options import ScanOptions, claim_folder
 from audit.workflows.planning import time_attacks
-from audit.workflows.scan import claim_folder, run_scan
+from audit.workflows.scan import run_scan
 from audit.workflows.setup import open_scan
 
 HERE = Path(__file__).parent

@@ -84,12 +84,10 @@ def measured(table: ProviderTable, rng: np.random.Generator, seeds: int = N_SEED
 def estimates(found: Result) -> dict[str, Estimate]:
     """The methods that limits are held against, as far as they are resolved."""
     return {
-        item.name: item for item in found.measurements if item.name in METHODS and _resolved(item)
+        item.name: item
+        for item in found.measurements
+        if item.name in METHODS and isinstance(item, Estimate)
     }
-
-
-def _resolved(item: object) -> bool:
-    return isinstance(item, Estimate)
 
 
 def bound_at(item: Estimate, alpha: float) -> tuple[float, float]:
@@ -325,7 +323,7 @@ def main() -> None:
     began = time.process_time()
 
     def many(audits: int) -> int:
-        return max(2, round(options.times * audits))
+        return max(2, round(float(options.times) * audits))
 
     report: dict[str, Any] = {
         "machine": MACHINE,

@@ -40,8 +40,8 @@ from audit.references.trainer import samples_of
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.utility import usefulness
-from audit.workflows.options import ScanOptions
-from audit.workflows.scan import Labelled, claim_folder, read_outcomes, run_scan
+from audit.workflows.options import ScanOptions, claim_folder
+from audit.workflows.scan import Labelled, read_outcomes, run_scan
 from audit.workflows.setup import ScanSetup, open_scan
 from benchmarks.provider_invoices_data import Sizes, png, pretraining, write_data
 from benchmarks.provider_invoices_permuted import rerun

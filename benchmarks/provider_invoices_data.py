@@ -114,7 +114,8 @@ def pretraining(sizes: Sizes) -> Iterator[tuple[Receipt, Document]]:
 
 def png(receipt: Receipt) -> bytes:
     """The page of an invoice."""
-    return write(receipt).png()
+    page: bytes = write(receipt).png()
+    return page
 
 
 def _all_receipts(sizes: Sizes) -> tuple[dict[str, list[Receipt]], dict[str, list[Receipt]]]:

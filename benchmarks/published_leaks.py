@@ -119,8 +119,9 @@ def companies(
     def make(rng: np.random.Generator) -> Result:
         found = []
         for method, share in right.items():
-            sides = [(np.arange(n) < round(share * n)).astype(float) for n in (n_in, n_out)]
-            interval = balanced_accuracy(*sides, rng)
+            members = (np.arange(n_in) < round(share * n_in)).astype(float)
+            others = (np.arange(n_out) < round(share * n_out)).astype(float)
+            interval = balanced_accuracy(members, others, rng)
             found.append(
                 estimate(f"balanced_accuracy.{method}", interval, "providers", 0.5, "chance")
             )

@@ -140,7 +140,7 @@ def scan_with(
             if pid != str(counted["driver"]) and Path(path).is_relative_to(above)
         ]
         journals = sorted((out / "evidence").glob("journal-*.jsonl"))
-        lines = []
+        lines: list[tuple[str, Any]] = []
         for path in journals:
             name = path.name.rpartition("-")[0]
             text = path.read_text(encoding="utf-8")
@@ -164,7 +164,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--before", type=Path, required=True, help="the older checkout")
-    checkouts = {
+    checkouts: dict[str, tuple[Path, list[str]]] = {
         "before": (parser.parse_args().before, []),
         "after": (HERE.parent, []),
     }

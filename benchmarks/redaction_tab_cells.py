@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from audit.arrays import Ints
 from audit.attacks.redaction.contexts import tfidf
 from audit.corpus.documents import CATEGORIES, Mask
 from audit.corpus.redaction import RedactedSpan
@@ -29,7 +30,6 @@ from benchmarks.redaction_tab_learners import NetworkKind, fit_network, tune
 from benchmarks.redaction_tab_samples import (
     OVERSAMPLED,
     TEST_SHARE,
-    Ints,
     Protocol,
     Split,
     Values,

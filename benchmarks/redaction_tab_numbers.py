@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from audit.arrays import Floats
+from audit.arrays import Floats, Ints
 from audit.corpus.documents import CATEGORIES, Mask
 from audit.stats.intervals import Interval, beta_interval, cluster_sums, proportion
 from audit.stats.paired import sign_flip
@@ -17,7 +17,7 @@ from audit.stats.rates import net
 from audit.stats.resampling import bootstrap
 from benchmarks.redaction_tab_cells import Embedding, Group, Settings, prediction_of
 from benchmarks.redaction_tab_evasion import Text
-from benchmarks.redaction_tab_samples import N_FOLDS, Ints, Protocol, Values, values_of
+from benchmarks.redaction_tab_samples import N_FOLDS, Protocol, Values, values_of
 
 TRAINING = "training"
 """As a test text: the training samples, which the public notebook for networks tests on."""

@@ -129,7 +129,8 @@ def main() -> None:
     parser.add_argument("samples", nargs="+", help="SAMPLE/MODEL:BUDGET")
     options = parser.parse_args()
     for name in options.samples:
-        row = compare(options.before, *name.split(":"), options.runs)
+        sample, _, budget = name.partition(":")
+        row = compare(options.before, sample, budget, options.runs)
         # Read again each time: another run may have added rows of other samples.
         rows = json.loads(OUT.read_text(encoding="utf-8")) if OUT.exists() else {}
         OUT.write_text(json.dumps({**rows, name: row}, indent=1) + "\n", encoding="utf-8")

@@ -414,8 +414,10 @@ def attributes(audit: Audit, rng: np.random.Generator) -> Result:
     ]
     tried = np.flatnonzero(tried_of(audit, cluster))
     table = build_choices(
-        [hidden[row] for row in tried], [outcomes[row] for row in tried], alike=True
-    )  # type: ignore[misc]
+        [hidden[row] for row in tried],  # type: ignore[misc]
+        [outcomes[row] for row in tried],
+        alike=True,
+    )
     population, weight = population_of(member, unique, cluster, tried_of(audit, cluster))
     table = replace(table, weight=weight)
     held = attribute_measures.methods_of(table, (*attribute_measures.EXCESSES, VALUES, DOCUMENTS))

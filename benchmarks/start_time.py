@@ -157,8 +157,13 @@ def measure(
         for name, command in named.items():
             for tree, place in [*trees.items()][:: 1 if turn % 2 else -1]:
                 environment = {**os.environ, "PYTHONPATH": str(place), "OMP_NUM_THREADS": "1"}
-                quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-                started = subprocess.Popen(command, cwd=place, env=environment, **quiet)
+                started = subprocess.Popen(
+                    command,
+                    cwd=place,
+                    env=environment,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
                 _, _, used = os.wait4(started.pid, 0)
                 started.returncode = 0
                 best[tree][name] = min(best[tree][name], used.ru_utime + used.ru_stime)

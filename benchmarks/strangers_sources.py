@@ -266,7 +266,7 @@ def write_docvqa(folder: Path, parts: Parts) -> None:
     images = folder / "docvqa" / "spdocvqa_images"
     images.mkdir(parents=True)
     for part, file in (("train", "train_v1.0_withQT.json"), ("test", "val_v1.0_withQT.json")):
-        records = []
+        records: list[dict[str, object]] = []
         for name, page in _named(part, parts[part]):
             draw(page, READABLE).save(images / f"{name}.png")
             for field, question in QUESTIONS.items():

@@ -41,8 +41,8 @@ from audit.references.retrain import recipe_for
 from audit.references.trainer import fit_answering, samples_of, save_answering
 from audit.references.training import train_baseline
 from audit.targets.answering.loading import load_answering
-from audit.workflows.options import ScanOptions
-from audit.workflows.scan import Labelled, claim_folder, read_outcomes, run_scan
+from audit.workflows.options import ScanOptions, claim_folder
+from audit.workflows.scan import Labelled, read_outcomes, run_scan
 from audit.workflows.setup import ScanSetup, open_scan
 from benchmarks.vqa_sroie_guessing import guesses
 from benchmarks.vqa_sroie_models import Shape, make_start

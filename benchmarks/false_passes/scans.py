@@ -150,7 +150,7 @@ def _words(audit: Audit, record: Path | None, folder: Path) -> list[str]:
         policy_file = folder / "policy.toml"
         policy_file.write_text(audit.policy.text, encoding="utf-8")
         policy = str(policy_file)
-    words = [audit.command]
+    words: list[str] = [audit.command]
     if record is not None:
         words.append(str(record))
     else:

@@ -15,7 +15,8 @@ from audit.measurements import Estimate
 from audit.references.recipes import made_once
 from audit.targets.checkpoint.folder import privacy_card
 from benchmarks import provider_invoices, provider_invoices_dp
-from benchmarks.gpu.reading import FINE_RATE, attack_of, read, shared_data
+from benchmarks.gpu.learning import read
+from benchmarks.gpu.reading import FINE_RATE, attack_of, shared_data
 from benchmarks.gpu.work import Json, NotTestedError, Result, Work
 from benchmarks.provider_invoices_report import METHODS
 

@@ -20,7 +20,8 @@ from audit.corpus.documents import Corpus
 from audit.extensions.papers.vt5 import VT5Config, VT5ForConditionalGeneration
 from audit.references.recipes import AnsweringRecipe, made_once
 from audit.references.trainer import samples_of
-from audit.workflows.scan import claim_folder, read_outcomes
+from audit.workflows.options import claim_folder
+from audit.workflows.scan import read_outcomes
 from benchmarks import invoices_read, provider_invoices, provider_invoices_report
 from benchmarks.gpu.learning import (
     draw_samples,

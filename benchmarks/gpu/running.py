@@ -78,7 +78,7 @@ def run_pieces(pieces: Sequence[Piece], run: Run) -> bool:
         if piece.name in run.tables:
             run.say(f"{piece.name}: has its table")
     while waiting:
-        again = []
+        again: list[Piece] = []
         for piece in waiting:
             reason = _why_not(piece, run)
             if reason is not None:
