@@ -66,7 +66,7 @@ class Statement(BaseModel):
     @property
     def digests(self) -> dict[str, dict[str, str]]:
         """Return the digests of each subject, by its name."""
-        return {one.name: one.digest for one in self.subject}
+        return {subject.name: subject.digest for subject in self.subject}
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,8 @@ def unseal(text: bytes, source: str) -> Attestation:
         return Attestation(Statement.model_validate(content), envelope)
     except ValidationError as error:
         problems = [
-            f"{source}: {'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()
+            f"{source}: {'.'.join(map(str, problem['loc']))}: {problem['msg']}"
+            for problem in error.errors()
         ]
         raise RecordError(
             problems, "give the in-toto statement that docaudit attest wrote"
@@ -153,7 +154,9 @@ def _envelope(content: Json, source: str) -> Envelope:
             and envelope.signatures
             and envelope.to_dict() == content
         )
-        well = well and not any(one.unrecognized_fields for one in envelope.signatures.values())
+        well = well and not any(
+            signature.unrecognized_fields for signature in envelope.signatures.values()
+        )
     except (KeyError, TypeError, ValueError, AttributeError, FormatError):
         well = False
     if not well:

@@ -92,12 +92,12 @@ class Case:
 
 def once_per_case(compute: Callable[[Case], T]) -> Callable[[Case], T]:
     """Return a function that computes once what follows from a case's target and data set, and keeps it as long."""
-    known: WeakKeyDictionary[Target, tuple[Corpus, T]] = WeakKeyDictionary()
+    results: WeakKeyDictionary[Target, tuple[Corpus, T]] = WeakKeyDictionary()
 
     def computed(case: Case) -> T:
-        found = known.get(case.target)
-        if found is None or found[0] is not case.corpus:
-            found = known[case.target] = (case.corpus, compute(case))
-        return found[1]
+        result = results.get(case.target)
+        if result is None or result[0] is not case.corpus:
+            result = results[case.target] = (case.corpus, compute(case))
+        return result[1]
 
     return computed

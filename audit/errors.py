@@ -122,17 +122,21 @@ of variants."""
 
 def has_unseen_characters(text: str) -> bool:
     """Test whether a text holds a character that cannot be seen, or that changes how its neighbours are read."""
-    return any(unicodedata.category(one) in _UNSEEN or ord(one) in _BLANK for one in text)
+    return any(
+        unicodedata.category(character) in _UNSEEN or ord(character) in _BLANK for character in text
+    )
 
 
 def count_visible_letters(text: str) -> int:
     """Count the letters of a text that can be seen."""
-    return sum(one.isalpha() and ord(one) not in _BLANK for one in text)
+    return sum(character.isalpha() and ord(character) not in _BLANK for character in text)
 
 
 def printable(text: str) -> str:
     """Return a text on one line for a message: what cannot be seen is written as its escape."""
     return "".join(
-        one.encode("unicode_escape").decode("ascii") if has_unseen_characters(one) else one
-        for one in text
+        character.encode("unicode_escape").decode("ascii")
+        if has_unseen_characters(character)
+        else character
+        for character in text
     )

@@ -172,7 +172,9 @@ def check_folder(option: str, folder: Path) -> None:
 
 def takes_files(folder: Path) -> bool:
     """Test whether files can be written into a folder, or into one that would be made there."""
-    there = next((own for own in (folder, *folder.absolute().parents) if own.exists()), folder)
+    there = next(
+        (parent for parent in (folder, *folder.absolute().parents) if parent.exists()), folder
+    )
     return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
 
 
@@ -199,8 +201,8 @@ def hub_revision(folder: Path) -> str | None:
 
     None for any other folder.
     """
-    found = _SNAPSHOT.search(folder.resolve().as_posix())
-    return found and f"{found[1].replace('--', '/')}@{found[2]}"
+    match = _SNAPSHOT.search(folder.resolve().as_posix())
+    return match and f"{match[1].replace('--', '/')}@{match[2]}"
 
 
 @contextmanager

@@ -242,7 +242,7 @@ class Control:
             mirrored: an area under chance is held against the limit.
         """
         chance = 0.5 if measured.is_area else 0.0
-        own = {bound.alpha: bound for bound in self.bounds}
+        by_alpha = {bound.alpha: bound for bound in self.bounds}
         leaks = {
             bound.alpha: chance - bound.upper if mirrored else bound.lower - chance
             for bound in measured.bounds
@@ -250,7 +250,7 @@ class Control:
         levels = [
             a
             for a, leak in leaks.items()
-            if a in own and self._clears(leak, own[a], limit - chance)
+            if a in by_alpha and self._clears(leak, by_alpha[a], limit - chance)
         ]
         return min(1.0, 2 * min(levels, default=1.0))
 

@@ -42,13 +42,13 @@ def entries(group: Group) -> dict[str, EntryPoint]:
     Raises:
         EngineError: two packages add one of the same name.
     """
-    found: dict[str, EntryPoint] = {}
+    by_name: dict[str, EntryPoint] = {}
     for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
-        if entry.name in found:
-            both = f"{_package(found[entry.name])} and {_package(entry)}"
+        if entry.name in by_name:
+            both = f"{_package(by_name[entry.name])} and {_package(entry)}"
             raise EngineError(f"{both} both add {entry.name!r} to {group}", "uninstall one of them")
-        found[entry.name] = entry
-    return found
+        by_name[entry.name] = entry
+    return by_name
 
 
 def locate(group: Group) -> dict[str, Path]:
@@ -61,15 +61,15 @@ def locate(group: Group) -> dict[str, Path]:
     Raises:
         EngineError: two packages add an item of the same name.
     """
-    found = {}
+    loaded = {}
     for name, entry in entries(group).items():
-        root, *rest = entry.module.split(".")
+        root, *submodules = entry.module.split(".")
         spec = find_spec(root)
         if spec is not None and spec.submodule_search_locations:
-            found[name] = Path(spec.submodule_search_locations[0]).joinpath(*rest)
+            loaded[name] = Path(spec.submodule_search_locations[0]).joinpath(*submodules)
         elif spec is not None and spec.origin is not None:
-            found[name] = Path(spec.origin).with_suffix("")
-    return found
+            loaded[name] = Path(spec.origin).with_suffix("")
+    return loaded
 
 
 @cache

@@ -235,7 +235,7 @@ def _place_and_message(problem: ErrorDetails) -> str:
     message = problem["msg"]
     if problem["type"] == "union_tag_invalid":
         message = f"{problem['ctx']['discriminator']} is none of {problem['ctx']['expected_tags']}"
-    place = ".".join(str(part) for part in problem["loc"])
+    place = ".".join(str(step) for step in problem["loc"])
     return f" {place}: {message}" if place else f": {message}"
 
 

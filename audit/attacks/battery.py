@@ -107,8 +107,8 @@ def _validate(kind: type[Attack], table: Mapping[str, Any]) -> tuple[dict[str, A
             continue
         try:
             # TOML knows lists only.
-            given = tuple(value) if isinstance(value, list) else value
-            values[name] = TypeAdapter(types[name], config=_STRICT).validate_python(given)
+            setting = tuple(value) if isinstance(value, list) else value
+            values[name] = TypeAdapter(types[name], config=_STRICT).validate_python(setting)
         except ValidationError as error:
             problems += [f"{name}: {detail['msg']}" for detail in error.errors(include_input=False)]
     if not problems:

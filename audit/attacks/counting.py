@@ -119,10 +119,10 @@ class Population:
             if row.counted:
                 by_stratum = n_same[row.document, row.value]
                 by_stratum[row.stratum] = by_stratum.get(row.stratum, 0) + 1
-        own = _values_of(offered)
+        values = _values_of(offered)
         population = cls(
-            values=len(own),
-            documents=len({value.document for value in own}),
+            values=len(values),
+            documents=len({value.document for value in values}),
             complete=measured is None and _is_complete(tried, n_rows, n_tried),
             by_lot=by_lot,
             n_rows=n_rows,
@@ -326,16 +326,16 @@ class KindsCheck:
             # Of small groups, the documents that give away more values with the model than without
             # it.
             inside, outside = _by_document(tried)
-            known = int((inside > 0).sum()), len(inside), int((outside > 0).sum()), len(outside)
-            p_value = excess_p(*known, self.allowed)
+            numbers = int((inside > 0).sum()), len(inside), int((outside > 0).sum()), len(outside)
+            p_value = excess_p(*numbers, self.allowed)
         else:
             columns = rates.choose_columns(tried.columns, by_lot=self.by_lot)
             p_value = excess(columns, rng).p_above(self.allowed, FINE_ALPHAS)
         member, heldout = (
             f"{rows.attack.sum():.0f} of {len(rows)}" for rows in map(tried.split, AUDITED)
         )
-        shown = f"training leaks {words}: {member} in training documents, {heldout} in unseen ones"
-        self.found.append((p_value, shown))
+        reason = f"training leaks {words}: {member} in training documents, {heldout} in unseen ones"
+        self.found.append((p_value, reason))
 
     def count_documents(self, name: str, tried: TriedValues, population: Population) -> Measurement:
         """Count documents by one method as `count_documents` does, and test whether there are any."""
@@ -344,8 +344,8 @@ class KindsCheck:
             values = tried.leaked(population)
             inside, outside = _by_document(values)
             p_value = leaking_p(inside, outside, values.most_of_a_document)
-            shown = f"about {counted.value:.0f} of {counted.total} training documents leak values of their own"
-            self.found.append((p_value, shown))
+            reason = f"about {counted.value:.0f} of {counted.total} training documents leak values of their own"
+            self.found.append((p_value, reason))
         return counted
 
     def check(self) -> tuple[Check, ...]:

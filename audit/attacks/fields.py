@@ -95,10 +95,10 @@ class Field:
         """
         if self.page is None:
             return ()
-        held = _places_of(
+        places = _places_of(
             tuple(word.text for word in self.document.words), self.document.text_of(self.entity)
         )
-        return self.page.positions_of(held.difference(self.entity.words))
+        return self.page.positions_of(places.difference(self.entity.words))
 
     def scrubbed(self) -> Encoding:
         """Return the page as the adversary gets it: field and copies are [MASK] and painted white.
@@ -147,14 +147,14 @@ def possible_trials(corpus: Corpus, max_tokens: int) -> list[Trial]:
     One that may have over `max_tokens` tokens has two: a tokenizer makes at most one a byte, and
     one a word.
     """
-    found = []
+    trials = []
     for document in corpus.of(*AUDITED):
         for entity in document.entities:
             if entity.attack:
                 most = sum(len(document.words[index].text.encode()) + 1 for index in entity.words)
                 parts: tuple[FieldPart, ...] = ("start", "end") if most > max_tokens else ("whole",)
-                found += [trial_of(document, entity, part) for part in parts]
-    return found
+                trials += [trial_of(document, entity, end) for end in parts]
+    return trials
 
 
 def all_fields(case: Case, min_tokens: int, max_tokens: int) -> Iterator[Field]:
@@ -171,10 +171,10 @@ def all_fields(case: Case, min_tokens: int, max_tokens: int) -> Iterator[Field]:
 def field_of(case: Case, trial: Trial, min_tokens: int, max_tokens: int) -> Field:
     """Return the field, or the end of a long field, that a trial is about."""
     document = case.corpus.document(trial.unit)
-    name, _, part = trial.id.removeprefix(f"{trial.unit}{JOINT}").partition(JOINT)
+    name, _, end = trial.id.removeprefix(f"{trial.unit}{JOINT}").partition(JOINT)
     entity = next(entity for entity in document.entities if entity.id == name)
-    found = _examined(case, document, entity, min_tokens, max_tokens)
-    return next(field for field in found if field.part == (part or "whole"))
+    fields = _examined(case, document, entity, min_tokens, max_tokens)
+    return next(field for field in fields if field.part == (end or "whole"))
 
 
 def _examined(
@@ -183,17 +183,21 @@ def _examined(
     page, reason = _read(case, document, entity)
     if page is None:
         return (Field(document, entity, None, (), (), "usual", "whole", reason),)
-    whole = page.positions_of(entity.words)
+    positions = page.positions_of(entity.words)
     length: Length = (
-        "short" if len(whole) < min_tokens else "long" if len(whole) > max_tokens else "usual"
+        "short"
+        if len(positions) < min_tokens
+        else "long"
+        if len(positions) > max_tokens
+        else "usual"
     )
-    parts: dict[FieldPart, tuple[int, ...]] = {"whole": whole}
+    parts: dict[FieldPart, tuple[int, ...]] = {"whole": positions}
     if length == "long":
-        parts = {"start": whole[:max_tokens], "end": whole[-max_tokens:]}
-    left_out = "unknown tokens" if (page.ids[list(whole)] == page.unknown_id).any() else None
+        parts = {"start": positions[:max_tokens], "end": positions[-max_tokens:]}
+    left_out = "unknown tokens" if (page.ids[list(positions)] == page.unknown_id).any() else None
     made = (
-        Field(document, entity, page, whole, own, length, part, left_out)
-        for part, own in parts.items()
+        Field(document, entity, page, positions, places, length, name, left_out)
+        for name, places in parts.items()
     )
     return tuple(made)
 
@@ -238,12 +242,12 @@ N_QUESTIONS = 4
 def without_telling_questions(document: Document, entity: Entity) -> Document:
     """Return the document with at most `N_QUESTIONS` questions, none of which gives the field away."""
     value = fold(document.text_of(entity))
-    known = (
+    named_values = (
         question
         for question in document.questions
         if question.answers and not _reveals(question, entity, value)
     )
-    return replace(document, questions=tuple(islice(known, N_QUESTIONS)))
+    return replace(document, questions=tuple(islice(named_values, N_QUESTIONS)))
 
 
 def input_only(corpus: Corpus, document: Document, entity: Entity) -> bool:

@@ -108,7 +108,7 @@ class TableRow(StrictModel):
         """Return the full name of what a column asks for in this row; None for nothing."""
         if self.instead or not base:
             return self.instead.get(base)
-        return ".".join(part for part in (base, self.suffix, after) if part)
+        return ".".join(name for name in (base, self.suffix, after) if name)
 
 
 class TableSpec(StrictModel):

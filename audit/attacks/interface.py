@@ -138,21 +138,21 @@ class Attack(ABC):
         """Describe how these parameters weaken the attacker; no limit is passed with any."""
         usual = type(self).preset("quick")
         weaker = text_of(self.name).weaker
-        found = []
+        weaknesses = []
         for name in (*weaker.below, *weaker.above, *weaker.changed):
-            own = getattr(self, name)
+            value = getattr(self, name)
             least = getattr(usual, name)
-            if isinstance(own, tuple):
-                found += [f"{name} without {one}" for one in least if one not in own]
+            if isinstance(value, tuple):
+                weaknesses += [f"{name} without {item}" for item in least if item not in value]
             elif (
-                own < least
+                value < least
                 if name in weaker.below
-                else own > least
+                else value > least
                 if name in weaker.above
-                else own != least
+                else value != least
             ):
-                found.append(f"{name} {own} instead of {least}")
-        return tuple(found)
+                weaknesses.append(f"{name} {value} instead of {least}")
+        return tuple(weaknesses)
 
     def applies(self, case: Case) -> list[Reason]:
         """Return why this cannot be run on the case ("model", "data", "missing"), or not at full strength ("weak").
@@ -194,15 +194,15 @@ def why(attack: Attack, case: Case, *kinds: str) -> str | None:
 
 def first_of(reasons: Iterable[Reason], case: Case, *kinds: str) -> str | None:
     """Return the first of the reasons that is of these kinds, as `why` does."""
-    found = first_reason(reasons, *kinds)
-    if found is not None and found.kind == "model" and case.target.card.family == SERVED:
+    reason = first_reason(reasons, *kinds)
+    if reason is not None and reason.kind == "model" and case.target.card.family == SERVED:
         return str(SHARED["refusals"]["black_box"])
     return (
         None
-        if found is None
-        else f"{found.why} {found.fix}".rstrip()
-        if found.kind == "weak"
-        else found.why
+        if reason is None
+        else f"{reason.why} {reason.fix}".rstrip()
+        if reason.kind == "weak"
+        else reason.why
     )
 
 
@@ -213,8 +213,8 @@ def first_reason(reasons: Iterable[Reason], *kinds: str) -> Reason | None:
 
 def nothing_to_try(attack: Attack, case: Case) -> Reason:
     """Return why a case gives nothing to try, and what the owner can add."""
-    found = first_reason(attack.applies(case), "data", "missing")
-    return found or Reason(
+    reason = first_reason(attack.applies(case), "data", "missing")
+    return reason or Reason(
         "missing", "the model can answer nothing about the data set", text_of(attack.name).add
     )
 
@@ -319,12 +319,12 @@ def given_in_vain(case: Case) -> str:
 
     Empty without any.
     """
-    own = loss_kind(case.target)
+    target_kind = loss_kind(case.target)
     names = [
         name
         for name, models in _references(case).items()
         if name != "auxiliary"
-        and any(model is not None and loss_kind(model) != own for model in models)
+        and any(model is not None and loss_kind(model) != target_kind for model in models)
     ]
     return (
         f"; not counted, because it lacks the head for the task: {', '.join(names)}"
@@ -339,21 +339,27 @@ def given(case: Case) -> dict[str, int]:
     Without a model those of the manifest.
     """
     if not case.target.card.is_model:
-        named = case.corpus.manifest.references
-        asked = int(named.auxiliary is not None and case.corpus.manifest.task.kind == "mlm")
-        pretrained = int(named.pretrained is not None)
-        return {"baselines": len(named.baselines), "pretrained": pretrained, "auxiliary": asked}
-    own = loss_kind(case.target)
+        references = case.corpus.manifest.references
+        auxiliary = int(
+            references.auxiliary is not None and case.corpus.manifest.task.kind == "mlm"
+        )
+        pretrained = int(references.pretrained is not None)
+        return {
+            "baselines": len(references.baselines),
+            "pretrained": pretrained,
+            "auxiliary": auxiliary,
+        }
+    target_kind = loss_kind(case.target)
     return {
-        name: sum(model is not None and loss_kind(model) == own for model in models)
+        name: sum(model is not None and loss_kind(model) == target_kind for model in models)
         for name, models in _references(case).items()
     }
 
 
 def _references(case: Case) -> dict[str, tuple[Target | None, ...]]:
-    own = case.references
+    references = case.references
     return {
-        "baselines": own.baselines,
-        "pretrained": (own.pretrained,),
-        "auxiliary": (own.auxiliary,),
+        "baselines": references.baselines,
+        "pretrained": (references.pretrained,),
+        "auxiliary": (references.auxiliary,),
     }

@@ -104,9 +104,9 @@ def all_questions(corpus: Corpus) -> Iterator[AskedQuestion]:
         if document.id in planted:
             continue
         for question in document.questions:
-            asked = AskedQuestion(document, question)
-            if asked.answers:
-                yield asked
+            answered = AskedQuestion(document, question)
+            if answered.answers:
+                yield answered
 
 
 def all_values(corpus: Corpus) -> Iterator[AskedQuestion]:

@@ -275,17 +275,19 @@ class AttackText(StrictModel):
 
     def qualifier(self, name: str) -> str:
         """Return the label of the rest of a name: which documents, which attacker, which category."""
-        return ", ".join(self._qualifiers.get(part, part) for part in name_parts(name)[1:])
+        return ", ".join(self._qualifiers.get(key, key) for key in name_parts(name)[1:])
 
     def label(self, name: str) -> str:
         """Return the label of a whole name."""
-        return ": ".join(part for part in (self.metric(name).label, self.qualifier(name)) if part)
+        return ": ".join(
+            words for words in (self.metric(name).label, self.qualifier(name)) if words
+        )
 
     def short(self, name: str) -> str:
         """Return the shortest label of a whole name."""
         metric = self.metric(name)
         return ", ".join(
-            part for part in (metric.short or metric.label, self.qualifier(name)) if part
+            words for words in (metric.short or metric.label, self.qualifier(name)) if words
         )
 
     @model_validator(mode="after")
@@ -306,16 +308,18 @@ class AttackText(StrictModel):
             for place, name in self._named()
             if name not in self.known
         )
-        for part in self.parts:
-            for table in part.tables:
+        for section in self.parts:
+            for table in section.tables:
                 yield from self._in_table(table)
 
     def _unlabelled(self, name: str) -> Iterator[str]:
-        head, *rest = name_parts(name)
+        head, *qualifiers = name_parts(name)
         if head not in self.metrics:
             yield f"no label for the metric {head!r}"
         yield from (
-            f"no label for {part!r} of {name!r}" for part in rest if part not in self._qualifiers
+            f"no label for {qualifier!r} of {name!r}"
+            for qualifier in qualifiers
+            if qualifier not in self._qualifiers
         )
 
     def _named(self) -> Iterator[tuple[str, str]]:
@@ -417,11 +421,11 @@ def _joined(part: Mapping[str, Any], text: Mapping[str, Any]) -> dict[str, Any]:
     joined = {**part, **text}
     for key in part.keys() & text.keys():
         first = part[key]
-        own = text[key]
+        value = text[key]
         if isinstance(first, dict):
-            joined[key] = _joined(first, own)
+            joined[key] = _joined(first, value)
         elif isinstance(first, list):
-            joined[key] = [*own, *first]
+            joined[key] = [*value, *first]
     return joined
 
 

@@ -187,9 +187,9 @@ def _compose(
     own function takes twice 151 orders, most of the time of an epsilon.
     """
     loss = _StepLoss(sample_rate, noise, client_rate)
-    whole = renyi_epsilon(noise, error / 4, sample_rate, steps)
+    without_clients = renyi_epsilon(noise, error / 4, sample_rate, steps)
     single = renyi_epsilon(noise, error / (8 * steps), sample_rate, 1)
-    size = max(whole, single, shift) + 3
+    size = max(without_clients, single, shift) + 3
     domain = prv.Domain.create_aligned(-size, size, shift / np.sqrt(steps * np.log(12 / error) / 2))
     truncated = prv.TruncatedPrivacyRandomVariable(loss, domain.t_min, domain.t_max)
     return prv.compose_heterogeneous(

@@ -64,8 +64,8 @@ class Guarantee:
         """
         if size < 1:
             raise ValueError("a group has one unit at least")
-        (epsilon, delta), *others = (_of_group(point, size) for point in self.points)
-        return Guarantee(epsilon, delta, tuple(others))
+        (epsilon, delta), *further = (_of_group(point, size) for point in self.points)
+        return Guarantee(epsilon, delta, tuple(further))
 
 
 def _odds(epsilon: float) -> float:
@@ -78,14 +78,14 @@ def _of_group(point: Point, size: int) -> Point:
     Vadhan 2017, "The complexity of differential privacy", lemma 2.2.
     """
     epsilon, delta = point
-    whole = size * epsilon
+    total = size * epsilon
     if size == 1 or delta == 0:
-        return whole, delta
+        return total, delta
     if epsilon == 0:
         return 0.0, min(1.0, size * delta)
-    if whole > LARGEST:
-        return whole, 1.0
-    return whole, min(1.0, delta * math.expm1(whole) / math.expm1(epsilon))
+    if total > LARGEST:
+        return total, 1.0
+    return total, min(1.0, delta * math.expm1(total) / math.expm1(epsilon))
 
 
 def tpr(guarantee: Guarantee, fpr: float) -> float:

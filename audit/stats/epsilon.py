@@ -184,9 +184,9 @@ def _grid(ordered: Floats) -> Ints:
     """List numbers of guesses to try from one end: 0, and about n, n / ratio, ..., none between equal scores."""
     n = ordered.size
     steps = int(math.log(n / min(FEWEST, n)) / math.log(GRID_RATIO))
-    wanted = n / GRID_RATIO ** np.arange(steps + 1)
+    numbers = n / GRID_RATIO ** np.arange(steps + 1)
     ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, n)
-    nearest = ends[np.abs(ends - wanted[:, None]).argmin(axis=1)]
+    nearest = ends[np.abs(ends - numbers[:, None]).argmin(axis=1)]
     return np.unique(np.append(nearest, 0))
 
 

@@ -71,14 +71,16 @@ def join_groups(groups: Iterable[Collection[str]]) -> tuple[tuple[str, ...], ...
     owner: dict[str, set[str]] = {}
     for group in groups:
         joined = {id(owner[name]): owner[name] for name in group if name in owner}.values()
-        whole = max(joined, key=len, default=set[str]())
-        added = set(group).union(*(one for one in joined if one is not whole)) - whole
-        whole |= added
-        owner.update(dict.fromkeys(added, whole))
+        largest = max(joined, key=len, default=set[str]())
+        added = (
+            set(group).union(*(smaller for smaller in joined if smaller is not largest)) - largest
+        )
+        largest |= added
+        owner.update(dict.fromkeys(added, largest))
     return tuple(
         sorted(
-            tuple(sorted(whole))
-            for whole in {id(whole): whole for whole in owner.values()}.values()
+            tuple(sorted(largest))
+            for largest in {id(largest): largest for largest in owner.values()}.values()
         )
     )
 

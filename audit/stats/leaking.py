@@ -155,7 +155,8 @@ def count_leaking(
         bounds.append([int(np.argmax(p_values > tail)) for tail in tails / len(thresholds)])
     certain = np.array(bounds)
     shown = [
-        (certain[row, 0], one.excess - REACH * one.noise) for row, one in enumerate(thresholds)
+        (certain[row, 0], threshold.excess - REACH * threshold.noise)
+        for row, threshold in enumerate(thresholds)
     ]
     chosen = thresholds[max(range(len(thresholds)), key=lambda row: shown[row])]
     lower = scale_lower(certain.max(axis=0), n, total, tails)
@@ -197,8 +198,8 @@ def scale_upper(counts: npt.ArrayLike, n: int, total: int, tails: Floats) -> Flo
 
     Args are those of `scale_lower`: what is not counted is bounded from below.
     """
-    others = n - np.asarray(counts, np.int64)
-    return total - scale_lower(others, n, total, tails)
+    n_absent = n - np.asarray(counts, np.int64)
+    return total - scale_lower(n_absent, n, total, tails)
 
 
 @lru_cache(maxsize=4096)  # the bounds of a scan's methods are often alike
@@ -230,11 +231,11 @@ def chances_to_be_tried(offered: Sequence[int], tried: Sequence[int]) -> Floats:
         offered: rows that each unit holds, tried or not, shape (n_units,).
         tried: rows of it that were tried, at most as many.
     """
-    held = np.asarray(offered, np.int64)
-    taken = np.asarray(tried, np.int64)
-    places = np.arange(1, int(held.max(initial=0)) + 1)
-    holding = (held[:, None] >= places).sum(axis=0)
-    reached = (taken[:, None] >= places).sum(axis=0)
+    n_offered = np.asarray(offered, np.int64)
+    n_tried = np.asarray(tried, np.int64)
+    places = np.arange(1, int(n_offered.max(initial=0)) + 1)
+    holding = (n_offered[:, None] >= places).sum(axis=0)
+    reached = (n_tried[:, None] >= places).sum(axis=0)
     return np.asarray(reached / np.maximum(holding, 1), np.float64)
 
 

@@ -34,23 +34,23 @@ def lift_share(right: npt.ArrayLike, blind: npt.ArrayLike, clusters: npt.ArrayLi
         ValueError: shapes differ, or the blind guesser is always right.
     """
     hits = np.asarray(right, bool)
-    known = np.asarray(blind, bool)
+    guessed = np.asarray(blind, bool)
     labels = np.asarray(clusters, np.int64)
-    if labels.ndim != 1 or not hits.shape == known.shape == labels.shape or known.all():
+    if labels.ndim != 1 or not hits.shape == guessed.shape == labels.shape or guessed.all():
         raise ValueError(
             "give rows of one length, at least one of them missed by the blind guesser"
         )
-    gained = _share(hits[~known], labels[~known], TAILS)
+    gained = _share(hits[~guessed], labels[~guessed], TAILS)
     lost = 0.0, np.zeros(TAILS.size), np.zeros(TAILS.size)
-    differing = np.unique(labels[hits != known]).size
-    if known.any() and not (hits[known].all() and differing >= MIN_DIFFERING_CLUSTERS):
-        lost = _share(~hits[known], labels[known], TAILS)
-    odds = float(known.sum() / (~known).sum())
-    correlation = _correlate_ratios((hits & ~known, ~known), (~hits & known, known), labels)
+    differing = np.unique(labels[hits != guessed]).size
+    if guessed.any() and not (hits[guessed].all() and differing >= MIN_DIFFERING_CLUSTERS):
+        lost = _share(~hits[guessed], labels[guessed], TAILS)
+    odds = float(guessed.sum() / (~guessed).sum())
+    correlation = _correlate_ratios((hits & ~guessed, ~guessed), (~hits & guessed, guessed), labels)
     value = gained[0] - odds * lost[0]
     away = (0.0, odds * (lost[1] - lost[0]), odds * (lost[2] - lost[0]))
     down, up = squared_reach(gained, away, correlation)
-    reach = _linearised_reach(hits, known, labels, value)
+    reach = _linearised_reach(hits, guessed, labels, value)
     lower = value - np.maximum(np.sqrt(down), reach)
     upper = np.minimum(value + np.maximum(np.sqrt(up), reach), 1.0)
     n_clusters = np.unique(labels).size
@@ -63,14 +63,14 @@ def _linearised_reach(hits: Bools, known: Bools, labels: Ints, value: float) -> 
     """Compute how far bounds of (hits - known) / missed lie from it by its linearised variance over clusters."""
     from scipy.special import stdtrit
 
-    gains, rest = cluster_sums([hits.astype(np.float64) - known, ~known], labels).T
+    gains, unknown = cluster_sums([hits.astype(np.float64) - known, ~known], labels).T
     if gains.size < 2:
         return np.zeros_like(TAILS)
     variance = (
         gains.size
         / (gains.size - 1)
-        * float(np.sum((gains - value * rest) ** 2))
-        / float(rest.sum()) ** 2
+        * float(np.sum((gains - value * unknown) ** 2))
+        / float(unknown.sum()) ** 2
     )
     return np.asarray(-stdtrit(gains.size - 1, TAILS) * np.sqrt(variance), np.float64)
 
@@ -137,7 +137,9 @@ def worst_class(
     distinct, counts = np.unique(true, return_counts=True)
     if labels.ndim != 1 or not true.shape == named.shape == labels.shape or distinct.size < 2:
         raise ValueError("give rows of one length, of two classes at least")
-    by_class = [_informedness(true == one, named == one, labels, distinct.size) for one in distinct]
+    by_class = [
+        _informedness(true == label, named == label, labels, distinct.size) for label in distinct
+    ]
     values, lowers, uppers = zip(*by_class, strict=True)
     # Of two classes both are recognised alike: the rarer one is named.
     best = int(np.lexsort((counts, -np.round(values, 9)))[0])

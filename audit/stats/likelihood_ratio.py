@@ -70,8 +70,8 @@ def _take_in_turn(values: Floats, taken: Bools) -> Floats | None:
         return None
     rows = []
     for number, (row, mask) in enumerate(zip(values, taken, strict=True)):
-        own = row[mask]
-        rows.append(np.roll(own, -(number % own.size))[:width])
+        values_of_side = row[mask]
+        rows.append(np.roll(values_of_side, -(number % values_of_side.size))[:width])
     return np.array(rows)
 
 
@@ -175,16 +175,18 @@ def exposure(canary: float, references: npt.ArrayLike, *, enumerated: bool = Fal
     Raises:
         ValueError: no references, or a score that is not a number.
     """
-    others = np.asarray(references, np.float64)
-    if others.ndim != 1 or others.size == 0:
+    reference_losses = np.asarray(references, np.float64)
+    if reference_losses.ndim != 1 or reference_losses.size == 0:
         raise ValueError("a canary is ranked among at least one reference")
-    if math.isnan(canary) or np.isnan(others).any():
+    if math.isnan(canary) or np.isnan(reference_losses).any():
         raise ValueError("a score that is not a number has no rank")
-    rank = 1 + int(np.sum(others >= canary))
-    n = others.size + int(enumerated)
+    rank = 1 + int(np.sum(reference_losses >= canary))
+    n = reference_losses.size + int(enumerated)
     bits = max(0.0, math.log2(n) - math.log2(rank))
-    ties = int(np.sum(others == canary))
-    return Exposure(bits, rank, ties, n, p_value=rank / (others.size + 1), enumerated=enumerated)
+    ties = int(np.sum(reference_losses == canary))
+    return Exposure(
+        bits, rank, ties, n, p_value=rank / (reference_losses.size + 1), enumerated=enumerated
+    )
 
 
 def chance_exposure(n_references: int, *, enumerated: bool = False) -> float:

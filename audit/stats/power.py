@@ -93,8 +93,10 @@ def pass_power(kind: MetricKind, members: int, others: int, limit: float) -> flo
         others = members
     expected = {"paired difference": DIFFERING / 2, "balanced accuracy": 0.5}.get(kind, DIFFERING)
     (first, p), (second, q) = (numbers_of_hits(n, expected) for n in (members, others))
-    one, other = np.meshgrid(first / members, second / others, indexing="ij")
-    lower, upper = difference_bounds(kind, one.ravel(), other.ravel(), members, others)
+    first_shares, second_shares = np.meshgrid(first / members, second / others, indexing="ij")
+    lower, upper = difference_bounds(
+        kind, first_shares.ravel(), second_shares.ravel(), members, others
+    )
     least = 1 - limit if kind == "balanced accuracy" else -np.inf
     return float(np.outer(p, q).ravel()[(upper <= limit) & (lower >= least)].sum())
 

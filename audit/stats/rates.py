@@ -248,13 +248,13 @@ def squared_reach(first: Bounds, second: Bounds, correlation: float) -> tuple[Fl
     Returns:
         Shape (n_tails,) each.
     """
-    one, one_lower, one_upper = first
-    other, other_lower, other_upper = second
+    value, one_lower, one_upper = first
+    subtracted, other_lower, other_upper = second
     widening = 2 * min(0.0, correlation)
-    down = one - one_lower
-    down_other = other_upper - other
-    up = one_upper - one
-    up_other = other - other_lower
+    down = value - one_lower
+    down_other = other_upper - subtracted
+    up = one_upper - value
+    up_other = subtracted - other_lower
     return (
         down**2 + down_other**2 - widening * down * down_other,
         up**2 + up_other**2 - widening * up * up_other,
@@ -349,7 +349,7 @@ class _Side:
         """
         weights = np.ones_like(self.gained) if self.weights is None else self.weights
         totals = cluster_sums([weights * self.gained, weights * self.lost, weights], self.clusters)
-        means = [weighted_mean(part, self.weights) for part in (self.gained, self.lost)]
+        means = [weighted_mean(column, self.weights) for column in (self.gained, self.lost)]
         residuals = totals[:, :2] - totals[:, 2:] * np.array(means)
         spread = float(np.sqrt(np.prod(np.sum(residuals**2, axis=0))))
         return float(np.sum(residuals[:, 0] * residuals[:, 1]) / spread) if spread > 0 else 0.0
@@ -406,8 +406,8 @@ def _resample(
     n = sum(sample.rows.size for sample in samples)
 
     def mean_difference(totals: Floats) -> Floats:
-        first, *others = (totals[:, :, 0] / totals[:, :, 1]).T
-        return np.asarray(sum((-other for other in others), first), np.float64)
+        first, *subtracted = (totals[:, :, 0] / totals[:, :, 1]).T
+        return np.asarray(sum((-share for share in subtracted), first), np.float64)
 
     return bootstrap(
         strata,

@@ -316,10 +316,14 @@ def _draw(
     block = max(1, _DRAW_BLOCK // n_clusters)
     drawn = np.empty((n_resamples, n_rows), np.int64)
     for start in range(0, n_resamples, block):
-        part = drawn[start : start + block]
-        cells = row_of[rng.integers(n_clusters, size=(len(part), n_clusters), dtype=np.uint32)]
-        cells += np.arange(len(part))[:, None] * n_rows
-        part[:] = np.bincount(cells.ravel(), minlength=part.size).reshape(part.shape)
+        drawn_block = drawn[start : start + block]
+        cells = row_of[
+            rng.integers(n_clusters, size=(len(drawn_block), n_clusters), dtype=np.uint32)
+        ]
+        cells += np.arange(len(drawn_block))[:, None] * n_rows
+        drawn_block[:] = np.bincount(cells.ravel(), minlength=drawn_block.size).reshape(
+            drawn_block.shape
+        )
     return drawn
 
 

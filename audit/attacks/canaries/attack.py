@@ -139,21 +139,21 @@ class Canaries(Attack):
         """
         canaries = _canaries_of(case.corpus)
         canary = next(canary for canary in canaries if canary.id == trial.unit)
-        others = [one for one in canaries if one.id != canary.id]
+        siblings = [sibling for sibling in canaries if sibling.id != canary.id]
         approach = self._approach(case.target)
         if approach is not None:
             effort = Effort(self.exhaustive_limit, self.n_references)
-            found = yield from ask_page(
-                case.token_target, case.corpus, canary, others, approach, effort, rng
+            outcome = yield from ask_page(
+                case.token_target, case.corpus, canary, siblings, approach, effort, rng
             )
         elif query_style(case.target) == "replies":
-            found = yield from ask_reply(case.target, case.corpus, canary)
+            outcome = yield from ask_reply(case.target, case.corpus, canary)
         else:
             effort = Effort(self.answers_limit, self.n_answers)
-            found = yield from ask_question(
-                case.target, case.corpus, canary, others, self.n_restarts, effort, rng
+            outcome = yield from ask_question(
+                case.target, case.corpus, canary, siblings, self.n_restarts, effort, rng
             )
-        return found.as_json()
+        return outcome.as_json()
 
     def _approach(self, target: Target) -> Approach | None:
         """Return how a model that reads tokens is asked; None for one that writes answers."""
@@ -180,26 +180,26 @@ class Canaries(Attack):
         drawn = load_canaries(case.corpus)
         assert drawn is not None
         tried = _canaries_tried(case, trials)
-        found = [measures.read_outcome(outcome) for outcome in outcomes]
+        results = [measures.read_outcome(outcome) for outcome in outcomes]
         trained = [case.canary_loss is None or case.canary_loss.covers(canary) for canary in tried]
-        table = measures.table_of([*compress(tried, trained)], [*compress(found, trained)])
+        table = measures.table_of([*compress(tried, trained)], [*compress(results, trained)])
         streams = Streams(rng)
         measured = measures.measure_table(table, streams["extraction"])
         progress.advance()
-        privacy = measure_privacy(drawn, tried, found, streams["epsilon"], self.delta)
+        privacy = measure_privacy(drawn, tried, results, streams["epsilon"], self.delta)
         progress.advance()
         everything = (*measured, privacy.epsilon)
-        shares = [outcome.missed for outcome in found if outcome.left_out is None]
+        shares = [outcome.missed for outcome in results if outcome.left_out is None]
         meaning = "share of canaries whose true completion the model finds likelier than the search result"
         missed = (Diagnostic("missed", float(np.mean(shares)), meaning),) if shares else ()
         return Result(
             self.name,
             measurements=everything,
-            counts=(*counts_of(drawn, tried, found, trained), *privacy.counts),
+            counts=(*counts_of(drawn, tried, results, trained), *privacy.counts),
             diagnostics=(*missed, *privacy.diagnostics),
             histograms=measures.histograms(table),
             checks=checks_of(everything, privacy.p_value, drawn.repeat, self.delta),
-            ablations=tuple(weaknesses_of(case, tried, found, table)),
+            ablations=tuple(weaknesses_of(case, tried, results, table)),
         )
 
     def evidence(
@@ -207,8 +207,8 @@ class Canaries(Attack):
     ) -> Iterator[Evidence]:
         """Yield each canary with its completion, what came out, in words, and where it ranks."""
         tried = _canaries_tried(case, trials)
-        read = [measures.read_outcome(outcome) for outcome in outcomes]
-        for canary, outcome, content in zip(tried, read, outcomes, strict=True):
+        results = [measures.read_outcome(outcome) for outcome in outcomes]
+        for canary, outcome, content in zip(tried, results, outcomes, strict=True):
             yield {
                 "attack": self.name,
                 "canary": canary.id,
@@ -226,7 +226,7 @@ class Canaries(Attack):
                 "losses": {"true": outcome.true_loss, "recovered": outcome.strongest_loss},
                 "rank": None if outcome.ranked is None else content["ranked"],
             }
-        yield from measures.paired_by_canary(tried, read).items()
+        yield from measures.paired_by_canary(tried, results).items()
 
 
 def _canaries_of(corpus: Corpus) -> tuple[Canary, ...]:
@@ -254,8 +254,8 @@ def counts_of(
         trained: whether each counts (`LossProof.covers`).
     """
     included = sum(canary.included for canary in tried)
-    asked = [outcome for outcome in found if outcome.left_out is None]
-    references = [outcome.ranked.n_references for outcome in asked if outcome.ranked is not None]
+    askable = [outcome for outcome in found if outcome.left_out is None]
+    references = [outcome.ranked.n_references for outcome in askable if outcome.ranked is not None]
     counts = {
         "included": included,
         "control": len(tried) - included,
@@ -266,7 +266,7 @@ def counts_of(
             f"not askable: {reason}": sum(outcome.left_out == reason for outcome in found)
             for reason in measures.REASONS
         },
-        "enumerated": sum(outcome.enumerated for outcome in asked),
+        "enumerated": sum(outcome.enumerated for outcome in askable),
         "references": min(references, default=0),
     }
     return text_of("canaries").count(counts)
@@ -383,8 +383,8 @@ def scores_of(outcomes: Sequence[measures.Outcome]) -> Floats | None:
         for outcome in outcomes
     ]
     scores = np.array([math.log2(n) - math.log2(rank) for n, rank in ranks], np.float64)
-    known = np.isfinite(scores)
-    return np.where(known, scores, np.median(scores[known])) if known.any() else None
+    is_scored = np.isfinite(scores)
+    return np.where(is_scored, scores, np.median(scores[is_scored])) if is_scored.any() else None
 
 
 def checks_of(
@@ -401,17 +401,17 @@ def checks_of(
     estimates = {item.name: item for item in measured if isinstance(item, Estimate)}
     epsilon = estimates.get(EPSILON)
     excess = estimates.get("excess_exposure")
-    found: list[Check] = []
+    checks: list[Check] = []
     if epsilon is not None and epsilon_p is not None:
         unit = "one record" if repeat == 1 else f"the {repeat} copies of a canary together"
         reason = SENTENCES["epsilon"].format(
             epsilon=epsilon, unit=unit, delta=delta, level=100 * epsilon.level
         )
-        found.append(Check("epsilon", epsilon_p, "alarm", reason, RETRAIN))
+        checks.append(Check("epsilon", epsilon_p, "alarm", reason, RETRAIN))
     if excess is not None:
         lower = next(
             (bound.lower for bound in excess.bounds if bound.alpha == SHOWN_LEVEL), excess.low
         )
         reason = SENTENCES["exposure"].format(lower=lower, level=100 * (1 - SHOWN_LEVEL))
-        found.append(Check("exposure", excess.p_above(0.0), "alarm", reason, RETRAIN))
-    return tuple(found)
+        checks.append(Check("exposure", excess.p_above(0.0), "alarm", reason, RETRAIN))
+    return tuple(checks)

@@ -112,8 +112,8 @@ def read_outcome(content: Json) -> Outcome:
     """
     outcome = _OUTCOME.validate_json(json.dumps(content), strict=True)
     if outcome.left_out is not None:
-        found = outcome.strongest or outcome.ranked is not None or outcome.true_loss is not None
-        coherent = outcome.left_out in REASONS and not found
+        searched = outcome.strongest or outcome.ranked is not None or outcome.true_loss is not None
+        coherent = outcome.left_out in REASONS and not searched
     else:
         coherent = (
             outcome.n_candidates >= 2 and bool(outcome.strongest) and outcome.true_loss is not None
@@ -164,17 +164,17 @@ def table_of(canaries: Sequence[Canary], outcomes: Sequence[Outcome]) -> CanaryT
         canaries: those that were tried.
         outcomes: of each, in the same order.
     """
-    asked = [pair for pair in zip(canaries, outcomes, strict=True) if pair[1].left_out is None]
-    n_candidates = np.array([outcome.n_candidates for _, outcome in asked], float)
-    lengths = np.array([len(canary.completion) for canary, _ in asked], float)
-    ranks = [_exposure(outcome.ranked, outcome.enumerated) for _, outcome in asked]
+    askable = [pair for pair in zip(canaries, outcomes, strict=True) if pair[1].left_out is None]
+    n_candidates = np.array([outcome.n_candidates for _, outcome in askable], float)
+    lengths = np.array([len(canary.completion) for canary, _ in askable], float)
+    ranks = [_exposure(outcome.ranked, outcome.enumerated) for _, outcome in askable]
     bits, most_bits, chance_bits, chance_early = np.array(ranks, float).reshape(-1, 4).T
     return CanaryTable(
-        np.array([canary.included for canary, _ in asked], bool),
-        np.array([outcome.strongest == truth_of(canary) for canary, outcome in asked], bool),
+        np.array([canary.included for canary, _ in askable], bool),
+        np.array([outcome.strongest == truth_of(canary) for canary, outcome in askable], bool),
         n_candidates**-lengths,
         np.array(
-            [outcome.ranked is not None and outcome.ranked.rank <= TRIES for _, outcome in asked],
+            [outcome.ranked is not None and outcome.ranked.rank <= TRIES for _, outcome in askable],
             bool,
         ),
         bits,
@@ -242,9 +242,9 @@ def excess_top3_of(included: CanaryTable, control: CanaryTable, rng: Generator) 
     of them away, and `excess_of` is 0.
     """
     ranked = included.ranked
-    other = control.ranked
-    missing = _lacking("excess_top3", ranked, other, _unranked(included, control))
-    return missing or _excess_rate("excess_top3", ranked.early, other.early, rng)
+    control_rank = control.ranked
+    missing = _lacking("excess_top3", ranked, control_rank, _unranked(included, control))
+    return missing or _excess_rate("excess_top3", ranked.early, control_rank.early, rng)
 
 
 def excess_exposure_of(included: CanaryTable, control: CanaryTable, rng: Generator) -> Measurement:
@@ -253,16 +253,17 @@ def excess_exposure_of(included: CanaryTable, control: CanaryTable, rng: Generat
     Null: no difference.
     """
     ranked = included.ranked
-    other = control.ranked
+    control_rank = control.ranked
     if (
-        missing := _lacking("excess_exposure", ranked, other, _unranked(included, control))
+        missing := _lacking("excess_exposure", ranked, control_rank, _unranked(included, control))
     ) is not None:
         return missing
-    most = float(max(ranked.most_bits.max(), other.most_bits.max()))
+    most = float(max(ranked.most_bits.max(), control_rank.most_bits.max()))
     if not most:
-        return Unresolved("excess_exposure", NO_REFERENCES, len(ranked) + len(other))
+        return Unresolved("excess_exposure", NO_REFERENCES, len(ranked) + len(control_rank))
     pairs = [
-        (rows.bits / most, np.zeros(len(rows)), np.arange(len(rows))) for rows in (ranked, other)
+        (rows.bits / most, np.zeros(len(rows)), np.arange(len(rows)))
+        for rows in (ranked, control_rank)
     ]
     interval = rates.excess_mean(pairs, rng)
     interval = widen_to_welch(interval, pairs[0][0], pairs[1][0])
@@ -273,15 +274,15 @@ def excess_exposure_of(included: CanaryTable, control: CanaryTable, rng: Generat
 
 def most_bits_of(table: CanaryTable) -> Measurement:
     """Count the bits that any ranked canary could have shown, of the one that could show least."""
-    known = table.ranked
+    is_ranked = table.ranked
     if not len(table):
         return Unresolved(POWER, NO_REFERENCES, 0, NEEDED_CANARIES)
-    if not len(known):
+    if not len(is_ranked):
         return Unresolved(POWER, NO_REFERENCES, len(table))
-    least = float(known.most_bits.min())
+    least = float(is_ranked.most_bits.min())
     bounds = tuple(Bound(alpha, least, least) for alpha in ALPHAS)
     return Estimate(
-        POWER, least, least, least, len(known), UNIT, len(known), COUNTED, bounds=bounds
+        POWER, least, least, least, len(is_ranked), UNIT, len(is_ranked), COUNTED, bounds=bounds
     )
 
 
@@ -323,7 +324,9 @@ def _unranked(included: CanaryTable, control: CanaryTable) -> tuple[_Empty, _Emp
 
 
 def _excess_rate(name: str, hits: Bools, control_hits: Bools, rng: Generator) -> Measurement:
-    sides: list[rates.Columns] = [(own, None, np.arange(len(own))) for own in (hits, control_hits)]
+    sides: list[rates.Columns] = [
+        (column, None, np.arange(len(column))) for column in (hits, control_hits)
+    ]
     interval = rates.excess_rate(sides, rng)
     return estimate(name, _clip_to_unit(interval), UNIT, 0.0, "held-out")
 
@@ -343,16 +346,16 @@ def _rates_of_side(
     Nulls: guessing; every rank equally likely; the exposure of canaries that the model knows
     nothing of.
     """
-    known = rows.ranked
-    found = f"extracted{suffix}", f"top3{suffix}", f"exposure{suffix}"
+    is_ranked = rows.ranked
+    names = f"extracted{suffix}", f"top3{suffix}", f"exposure{suffix}"
     if not len(rows):
-        return tuple(Unresolved(name, missing, 0, NEEDED_CANARIES) for name in found)
+        return tuple(Unresolved(name, missing, 0, NEEDED_CANARIES) for name in names)
     return (
-        _measure_share(found[0], rows.hits, rows.chance),
-        _measure_share(found[1], known.early, known.chance_early)
-        if len(known)
-        else Unresolved(found[1], NO_REFERENCES, len(rows)),
-        exposure_of(found[2], rows, streams[found[2]]),
+        _measure_share(names[0], rows.hits, rows.chance),
+        _measure_share(names[1], is_ranked.early, is_ranked.chance_early)
+        if len(is_ranked)
+        else Unresolved(names[1], NO_REFERENCES, len(rows)),
+        exposure_of(names[2], rows, streams[names[2]]),
     )
 
 
@@ -363,25 +366,28 @@ def _measure_share(name: str, hits: Bools, chance: Floats) -> Measurement:
 
 def exposure_of(name: str, rows: CanaryTable, rng: Generator) -> Measurement:
     """Measure the mean exposure, bits; null: that of canaries the model knows nothing of."""
-    known = rows.ranked
-    if not len(known) or not known.most_bits.max():
+    is_ranked = rows.ranked
+    if not len(is_ranked) or not is_ranked.most_bits.max():
         return Unresolved(name, NO_REFERENCES, len(rows))
-    most = float(known.most_bits.max())
-    interval = rates.rate(known.bits / most, np.arange(len(known)), rng)
+    most = float(is_ranked.most_bits.max())
+    interval = rates.rate(is_ranked.bits / most, np.arange(len(is_ranked)), rng)
     return estimate(
-        name, rates.scaled(interval, most), UNIT, float(known.chance_bits.mean()), "chance"
+        name, rates.scaled(interval, most), UNIT, float(is_ranked.chance_bits.mean()), "chance"
     )
 
 
 def histograms(table: CanaryTable) -> tuple[Histogram, ...]:
     """Draw exposure by bits, of canaries put in and left out."""
-    known = table.ranked
-    if not len(known):
+    is_ranked = table.ranked
+    if not len(is_ranked):
         return ()
-    edges = np.arange(math.ceil(float(known.most_bits.max())) + 1.0)
+    edges = np.arange(math.ceil(float(is_ranked.most_bits.max())) + 1.0)
     if len(edges) < 2:
         return ()
-    sides = {"included": known.bits[known.included], "control": known.bits[~known.included]}
+    sides = {
+        "included": is_ranked.bits[is_ranked.included],
+        "control": is_ranked.bits[~is_ranked.included],
+    }
     counts = {
         label: tuple(np.histogram(bits, edges)[0].tolist())
         for label, bits in sides.items()
@@ -401,17 +407,17 @@ def paired_by_canary(
         canaries: those that were tried.
         outcomes: of each, in the same order.
     """
-    asked = [
+    askable = [
         canary.id
         for canary, outcome in zip(canaries, outcomes, strict=True)
         if outcome.left_out is None
     ]
-    if not asked:
+    if not askable:
         return {}
     table = table_of(canaries, outcomes)
-    names = np.array(asked, object)
+    names = np.array(askable, object)
     ranked = np.isfinite(table.bits)
-    columns = {"excess": (np.ones(len(asked), bool), table.hits.astype(float), 1.0)}
+    columns = {"excess": (np.ones(len(askable), bool), table.hits.astype(float), 1.0)}
     if ranked.any():
         columns["excess_top3"] = ranked, table.early.astype(float), 1.0
         columns["excess_exposure"] = ranked, table.bits, float(table.most_bits[ranked].max()) or 1.0

@@ -237,15 +237,15 @@ class ByMasks:
         restarts fill the places in random orders. No word is taken back: the search that follows
         does that.
         """
-        found = np.full((self.n_restarts, len(secret.positions)), OPEN, np.int64)
+        filled_rows = np.full((self.n_restarts, len(secret.positions)), OPEN, np.int64)
         for _ in secret.positions:
-            owners, places = np.nonzero(found == OPEN)
-            chances = yield from _probabilities(target, secret, found[owners], places)
+            owners, places = np.nonzero(filled_rows == OPEN)
+            chances = yield from _probabilities(target, secret, filled_rows[owners], places)
             for restart in range(self.n_restarts):
-                own = np.flatnonzero(owners == restart)
-                row = own[chances[own].max(axis=1).argmax()] if restart == 0 else rng.choice(own)
-                found[restart, places[row]] = chances[row].argmax()
-        return found, (yield from score_finite(self.scorer(target, secret), found))
+                rows = np.flatnonzero(owners == restart)
+                row = rows[chances[rows].max(axis=1).argmax()] if restart == 0 else rng.choice(rows)
+                filled_rows[restart, places[row]] = chances[row].argmax()
+        return filled_rows, (yield from score_finite(self.scorer(target, secret), filled_rows))
 
 
 Approach = Inversion | ByMasks
@@ -272,15 +272,17 @@ def ask_page(
         effort: of what follows the first search.
         rng: of its starting points and of the draws.
     """
-    found = read_page(target, corpus, canary)
-    if isinstance(found, str):
-        return Outcome(found)
-    secret = secret_of(canary.completion, [other.completion for other in others], found.words)
-    scorer = approach.scorer(target, found)
-    start = partial(approach.start, target, found, rng)
+    readable = read_page(target, corpus, canary)
+    if isinstance(readable, str):
+        return Outcome(readable)
+    secret = secret_of(
+        canary.completion, [sibling.completion for sibling in others], readable.words
+    )
+    scorer = approach.scorer(target, readable)
+    start = partial(approach.start, target, readable, rng)
     outcome = yield from search(scorer, start, secret, effort, rng)
     everything = PATTERNS[canary.pattern].candidates
-    strongest = tuple(everything.index(found.words[number]) for number in outcome.strongest)
+    strongest = tuple(everything.index(readable.words[number]) for number in outcome.strongest)
     return replace(
         outcome, strongest=strongest, n_unnamed=_count_unknown_words(target, corpus, canary)
     )

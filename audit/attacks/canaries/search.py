@@ -107,9 +107,9 @@ def secret_of(
     """
     numbers = {word: number for number, word in enumerate(candidates)}
     alike = [
-        [numbers[word] for word in other]
-        for other in others
-        if len(other) == len(truth) and all(word in numbers for word in other)
+        [numbers[word] for word in completion]
+        for completion in others
+        if len(completion) == len(truth) and all(word in numbers for word in completion)
     ]
     rows = np.array(alike, np.int64).reshape(-1, len(truth))
     return Secret(len(candidates), np.array([numbers[word] for word in truth], np.int64), rows)
@@ -137,32 +137,39 @@ def search(
 
 def _search_all(losses: Floats, secret: Secret) -> Outcome:
     truth = index_of_completion(secret.truth, secret.n_candidates)
-    kept = np.ones(losses.size, bool)
-    kept[[index_of_completion(other, secret.n_candidates) for other in secret.others]] = False
-    kept[truth] = False
+    is_reference = np.ones(losses.size, bool)
+    is_reference[
+        [index_of_completion(completion, secret.n_candidates) for completion in secret.others]
+    ] = False
+    is_reference[truth] = False
     best = int(losses.argmin())
     strongest = np.array(
         np.unravel_index(best, (secret.n_candidates,) * len(secret.truth)), np.int64
     )
     return _make_outcome(
-        secret, strongest, float(losses[best]), float(losses[truth]), losses[kept], enumerated=True
+        secret,
+        strongest,
+        float(losses[best]),
+        float(losses[truth]),
+        losses[is_reference],
+        enumerated=True,
     )
 
 
 def _search_by_descent(
     scorer: Scorer, start: Start, secret: Secret, n_references: int, rng: Rng
 ) -> Generator[Request, Any, Outcome]:
-    begun, first_losses = yield from start()
+    starts, first_losses = yield from start()
     drawn = rng.integers(secret.n_candidates, size=(n_references, len(secret.truth)))
     losses = yield from score_finite(scorer, drawn)
     (true_loss,) = yield from score_finite(scorer, secret.truth[None])
-    best = np.concatenate([begun, drawn])[int(np.concatenate([first_losses, losses]).argmin())]
+    best = np.concatenate([starts, drawn])[int(np.concatenate([first_losses, losses]).argmin())]
     strongest, lowest = yield from descend_from(scorer, secret.n_candidates, best)
     # Drawn completions that are another canary's.
-    known = {tuple(row) for row in secret.others.tolist()}
-    others = np.array([tuple(row) in known for row in drawn.tolist()], bool)
+    excluded = {tuple(row) for row in secret.others.tolist()}
+    is_excluded = np.array([tuple(row) in excluded for row in drawn.tolist()], bool)
     return _make_outcome(
-        secret, strongest, lowest, float(true_loss), losses[~others], enumerated=False
+        secret, strongest, lowest, float(true_loss), losses[~is_excluded], enumerated=False
     )
 
 
@@ -205,14 +212,14 @@ def losses_of_all(
 ) -> Generator[Request, Any, Floats]:
     """Score every completion: (n_candidates ** n_places,), in lexicographic order."""
     n_completions = n_candidates**n_places
-    found = []
+    results = []
     for start in range(0, n_completions, CHUNK):
         numbers = np.arange(start, min(start + CHUNK, n_completions))
         places = np.stack(np.unravel_index(numbers, (n_candidates,) * n_places), axis=1).astype(
             np.int64
         )
-        found.append((yield from score_finite(scorer, places)))
-    return np.concatenate(found)
+        results.append((yield from score_finite(scorer, places)))
+    return np.concatenate(results)
 
 
 def descend_from(
@@ -298,11 +305,11 @@ class Asked:
         for place in range(self.n_places):
             grown = [np.repeat(beams, len(words), axis=0), np.tile(words, len(beams))[:, None]]
             beams = np.concatenate(grown, axis=1)
-            found = yield from self.losses(beams, whole=place == self.n_places - 1)
-            losses = np.where(np.isfinite(found), found, np.inf)
-            kept = np.argsort(losses, kind="stable")[:n_beams]
-            beams = beams[kept]
-            losses = losses[kept]
+            beam_losses = yield from self.losses(beams, whole=place == self.n_places - 1)
+            losses = np.where(np.isfinite(beam_losses), beam_losses, np.inf)
+            order = np.argsort(losses, kind="stable")[:n_beams]
+            beams = beams[order]
+            losses = losses[order]
         return beams, losses
 
 
@@ -327,12 +334,12 @@ def ask_question(
         rng: of the draws.
     """
     words = PATTERNS[canary.pattern].candidates
-    asked = Asked(
+    prompt = Asked(
         target, sheet_of(corpus, canary), question_of(canary), words, len(canary.completion)
     )
-    secret = secret_of(canary.completion, [other.completion for other in others], words)
+    secret = secret_of(canary.completion, [sibling.completion for sibling in others], words)
     return (
-        yield from search(asked.losses, lambda: asked.decode_guided(n_beams), secret, effort, rng)
+        yield from search(prompt.losses, lambda: prompt.decode_guided(n_beams), secret, effort, rng)
     )
 
 
@@ -349,8 +356,10 @@ def ask_reply(target: Target, corpus: Corpus, canary: Canary) -> Generator[Reque
     words = PATTERNS[canary.pattern].candidates
     reply = yield from ask(target, Answer(sheet_of(corpus, canary), question_of(canary)))
     hit = fold("".join(canary.completion)) in "".join(filter(str.isalnum, fold(reply.text)))
-    said = canary.completion if hit else [word for word in reply.text.split() if word in words]
-    strongest = tuple(map(words.index, said)) or (UNKNOWN,)
+    words_said = (
+        canary.completion if hit else [word for word in reply.text.split() if word in words]
+    )
+    strongest = tuple(map(words.index, words_said)) or (UNKNOWN,)
     return Outcome(
         n_candidates=len(words), strongest=strongest, strongest_loss=0.0, true_loss=float(not hit)
     )

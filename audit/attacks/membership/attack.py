@@ -285,10 +285,11 @@ def check_scores(
         counted_by: scores that certain documents are counted by.
         measured: everything of `measure_scores`.
     """
-    known = [score for score in counted_by if score in scored.columns]
-    names = {f"{LOW}.{score}" for score in known}
+    scores_there = [score for score in counted_by if score in scored.columns]
+    names = {f"{LOW}.{score}" for score in scores_there}
     certain = scores.COMPARISON.check_certain(
-        [scored.single(score) for score in known], [item for item in measured if item.name in names]
+        [scored.single(score) for score in scores_there],
+        [item for item in measured if item.name in names],
     )
     return (*certain, *_check_repeated(scored))
 

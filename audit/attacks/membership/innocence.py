@@ -167,9 +167,9 @@ def models_by_role(case: Case) -> dict[str, tuple[Target, ...]]:
     """
     models: dict[str, tuple[Target, ...]] = {}
     for role, candidates in references_by_role(case).items():
-        able = tuple(model for model in candidates if loss_kind(model) is not None)
-        if able:
-            models[role] = able
+        usable = tuple(model for model in candidates if loss_kind(model) is not None)
+        if usable:
+            models[role] = usable
     return models
 
 

@@ -183,12 +183,12 @@ def compare(documents: Sequence[Document], searched: Sequence[Document]) -> Like
     occurrences = np.zeros(words.size, np.int64)
     for start in range(0, len(searched), _ROWS):
         others = [read_traits(document) for document in searched[start : start + _ROWS]]
-        common = (grams.count([one.grams for one in others]) @ grams.counts.T).toarray()
-        sizes = np.array([len(one.grams) for one in others])
+        common = (grams.count([trait.grams for trait in others]) @ grams.counts.T).toarray()
+        sizes = np.array([len(trait.grams) for trait in others])
         union = grams.sizes + sizes[:, None] - common
         overlaps = np.maximum(overlaps, (common / np.maximum(union, 1)).max(axis=0))
         occurrences += (
-            np.asarray(words.count([one.words for one in others]).sum(axis=0))
+            np.asarray(words.count([trait.words for trait in others]).sum(axis=0))
             .ravel()
             .astype(np.int64)
         )
@@ -203,7 +203,7 @@ class _Vocabulary:
         distinct = sorted(frozenset().union(*held))
         self._places = {text: place for place, text in enumerate(distinct)}
         self.size = len(distinct)
-        self.sizes: Ints = np.array([len(own) for own in held])
+        self.sizes: Ints = np.array([len(items) for items in held])
         self.counts = self.count(held)
 
     def count(self, held: Sequence[frozenset[str]]) -> Any:
@@ -212,8 +212,8 @@ class _Vocabulary:
 
         rows: list[int] = []
         columns: list[int] = []
-        for row, own in enumerate(held):
-            places = [self._places[text] for text in own if text in self._places]
+        for row, items in enumerate(held):
+            places = [self._places[text] for text in items if text in self._places]
             columns += places
             rows += [row] * len(places)
         ones = np.ones(len(rows), np.int64)
@@ -239,13 +239,13 @@ def count_sharing(corpus: Corpus, heldout: Sequence[Document]) -> int:
     names.
     """
     values_by_document = [_personal_values(document) for document in heldout]
-    asked = set[str]().union(*values_by_document)
-    if not asked:
+    audited = set[str]().union(*values_by_document)
+    if not audited:
         return 0
     holders: Counter[str] = Counter()
     of_members: set[str] = set()
     for document in corpus.documents:
-        values = _personal_values(document) & asked
+        values = _personal_values(document) & audited
         holders.update(values)
         if document.split == "member":
             of_members |= values

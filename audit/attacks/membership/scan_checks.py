@@ -55,30 +55,32 @@ def check_scan(
     """
     likeness = resemblance.check_heldout(case.corpus)
     if loss_kind(case.target) is None:
-        found = _join(
+        checks = _join(
             {refit.SUBJECT: [LOSSLESS], WRITING: [LOSSLESS], resemblance.SUBJECT: [likeness]}
         )
-        return ScanChecks(found.checks, (refit.condition_of(LOSSLESS),), found.untested)
+        return ScanChecks(checks.checks, (refit.condition_of(LOSSLESS),), checks.untested)
     compared = refit.choose_compared(case)
     losses = innocence.ask_own_losses(case, compared, width, progress)
     of_target = losses.pop(innocence.TARGET, {})
-    knowledge = {role: innocence.examine(role, compared, own) for role, own in losses.items()}
+    knowledge = {
+        role: innocence.examine(role, compared, role_losses) for role, role_losses in losses.items()
+    }
     role = reference_of(case)[0]
     unseen = refit.check_heldout(
         compared, of_target, refit.Reference(role, losses.get(role, {}), knowledge.get(role))
     )
     members = choose_readable(case, case.corpus.of("member"), N_MEMBERS)
     progress.stage("ways of writing")
-    found = _join(
+    checks = _join(
         {
             refit.SUBJECT: [unseen if isinstance(unseen, str) else unseen.check],
             WRITING: [*check_writing(Asking(case, width, progress), members)],
             resemblance.SUBJECT: [likeness],
         }
     )
-    guilt = {name: known for name, known in knowledge.items() if known is not None}
+    guilt = {name: facts for name, facts in knowledge.items() if facts is not None}
     references = innocence.check_references(case, compared, guilt, users_of(case, attacks))
-    return ScanChecks((*found.checks, *references), (refit.condition_of(unseen),), found.untested)
+    return ScanChecks((*checks.checks, *references), (refit.condition_of(unseen),), checks.untested)
 
 
 def users_of(case: Case, attacks: Sequence[Attack]) -> dict[str, tuple[str, ...]]:

@@ -260,12 +260,12 @@ def rewrite(case: Case, way: Way, documents: Sequence[Document]) -> dict[str, Ve
     """Write documents in a way: by their ids, without those that the target reads as before."""
     versions = {}
     for document in documents:
-        other = way.rewrite(document)
+        rewritten = way.rewrite(document)
         if way.change_picture is not None:
             if document.image is not None:
                 versions[document.id] = Version(document, way.change_picture)
-        elif _reads_differently(case, document, other):
-            versions[document.id] = Version(other)
+        elif _reads_differently(case, document, rewritten):
+            versions[document.id] = Version(rewritten)
     return versions
 
 

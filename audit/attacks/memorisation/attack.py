@@ -96,11 +96,13 @@ class Memorisation(Attack):
         """See `Attack.applies`: fewer baselines than the budget wants weaken it."""
         if points(case.target):
             return [Reason("model", POINTS)]
-        known = case.target.card.is_model
-        if known and Answer not in case.target.answers:
+        has_model = case.target.card.is_model
+        if has_model and Answer not in case.target.answers:
             return [Reason("model", "the model does not answer questions about pages")]
         reasons = []
-        split = missing_split(asked.document for asked in questions.all_questions(case.corpus))
+        split = missing_split(
+            question.document for question in questions.all_questions(case.corpus)
+        )
         if split is not None:
             reasons.append(
                 Reason(
@@ -110,7 +112,7 @@ class Memorisation(Attack):
                 )
             )
         baselines = given(case)["baselines"]
-        if not known and not baselines:
+        if not has_model and not baselines:
             reasons.append(
                 Reason(
                     "missing",
@@ -126,16 +128,16 @@ class Memorisation(Attack):
         """See `Attack.units`: member documents with such a question, which model and baselines are both asked."""
         trained = questions.trained_on(corpus)
         documents: dict[str, set[str]] = defaultdict(set)
-        for asked in questions.all_questions(corpus):
-            if asked.document.split == "member":
+        for question in questions.all_questions(corpus):
+            if question.document.split == "member":
                 group = (
                     "unique"
-                    if questions.is_unique(asked.document, asked.values, trained)
+                    if questions.is_unique(question.document, question.values, trained)
                     else "repeated"
                 )
                 contexts = (f"net.{context}" for context in self.contexts if context != "exact")
                 for metric in ("net", f"net.{group}", *contexts):
-                    documents[metric].add(asked.document.id)
+                    documents[metric].add(question.document.id)
         methods = {"net": len(self.contexts) + 2}
         return tuple(
             Units(
@@ -155,7 +157,7 @@ class Memorisation(Attack):
 
         Which answers can be removed shows when they are tried.
         """
-        return [asked.trial for asked in questions.all_values(case.corpus)]
+        return [question.trial for question in questions.all_values(case.corpus)]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """Remove the answer and prove it gone.
@@ -167,9 +169,9 @@ class Memorisation(Attack):
         None: the page or the corpus does not allow the context), and the probability that a sample
         of each gives the answer ("odds").
         """
-        asked = questions.question_of(case.corpus, trial)
-        page = page_view(case.corpus, asked.document)
-        cleared = yield from questions.clear(page, asked.spellings)
+        question = questions.question_of(case.corpus, trial)
+        page = page_view(case.corpus, question.document)
+        cleared = yield from questions.clear(page, question.spellings)
         outcome: dict[str, Json] = {
             "status": cleared.status,
             "reason": cleared.reason,
@@ -180,7 +182,7 @@ class Memorisation(Attack):
         n_decoys = self.n_decoys if page.open_page is None else self.n_drawn_decoys
         scene = Scene(
             case.corpus,
-            asked,
+            question,
             page,
             cleared.view,
             cleared.words,
@@ -188,13 +190,13 @@ class Memorisation(Attack):
             int(rng.integers(2**63)),
         )
         models = (case.target, *case.references.baselines)
-        names = (UNASKED,) if asked.unasked else (WHOLE, *self.contexts)
-        replies = yield from _replies(models, [scene.probes(name) for name in names], asked)
+        names = (UNASKED,) if question.unasked else (WHOLE, *self.contexts)
+        replies = yield from _replies(models, [scene.probes(name) for name in names], question)
         outcome["replies"] = dict(zip(names, replies, strict=True))
-        if not asked.unasked and all(AnswerLoss in model.answers for model in models):
+        if not question.unasked and all(AnswerLoss in model.answers for model in models):
             outcome["odds"] = []
             for model in models:
-                outcome["odds"].append((yield from _probability(model, cleared.view, asked)))
+                outcome["odds"].append((yield from _probability(model, cleared.view, question)))
         return outcome
 
     def measure(
@@ -212,13 +214,17 @@ class Memorisation(Attack):
         table, totals = tables.weigh(self._table(case, trials, outcomes), case)
         commonest = scores.commonest_anls(table, case.corpus)
         measured = scores.measure_questions(table, commonest, rng, progress, totals)
-        given = len(case.references.baselines)
-        few = (f"{given} of {self.n_baselines} baselines",) if given < self.n_baselines else ()
+        n_baselines = len(case.references.baselines)
+        few = (
+            (f"{n_baselines} of {self.n_baselines} baselines",)
+            if n_baselines < self.n_baselines
+            else ()
+        )
         blind = blind_baseline.by_split(
-            case.corpus, [asked.document for asked in table.attempted.asked], progress
+            case.corpus, [question.document for question in table.attempted.asked], progress
         )
         averaged = Diagnostic(
-            "baselines", given, "models that never saw the audited pages; G is their average"
+            "baselines", n_baselines, "models that never saw the audited pages; G is their average"
         )
         return Result(
             self.name,
@@ -253,7 +259,7 @@ class Memorisation(Attack):
         """Yield each answer, what became of it on the page, and what each model replied in every context, by name."""
         table = self._table(case, trials, outcomes)
         for row, (trial, outcome) in enumerate(zip(trials, outcomes, strict=True)):
-            asked = questions.question_of(case.corpus, trial)
+            question = questions.question_of(case.corpus, trial)
             replies = {
                 name: answers
                 for name, answers in outcome.get("replies", {}).items()
@@ -261,12 +267,12 @@ class Memorisation(Attack):
             }
             yield {
                 "attack": self.name,
-                "document": asked.document.id,
-                "question_id": asked.question.id.removeprefix(JOINT),
-                "question": asked.question.question,
-                "category": asked.category,
-                "split": asked.document.split,
-                "value": [*asked.answers],
+                "document": question.document.id,
+                "question_id": question.question.id.removeprefix(JOINT),
+                "question": question.question.question,
+                "category": question.category,
+                "split": question.document.split,
+                "value": [*question.answers],
                 "status": ": ".join(filter(None, (outcome["status"], outcome["reason"]))),
                 **{
                     name: {

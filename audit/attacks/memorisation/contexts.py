@@ -65,17 +65,17 @@ def decoy_pages(
         The decoy and its page.
     """
     document = asked.document
-    own = {*map(fold, map(document.text_of, document.entities))}
-    own |= {fold(answer) for question in document.questions for answer in question.answers}
+    values = {*map(fold, map(document.text_of, document.entities))}
+    values |= {fold(answer) for question in document.questions for answer in question.answers}
     pool = pool_of(corpus, "public", "heldout").get(kind_of_answer(asked), {})
-    others = select_plausible(pool, asked.values | own, (word.text for word in page.words))
-    for index in rng.permutation(len(others)):
-        view = replace_value(page, words, others[index])
+    decoys = select_plausible(pool, asked.values | values, (word.text for word in page.words))
+    for index in rng.permutation(len(decoys)):
+        view = replace_value(page, words, decoys[index])
         if view is None:
             continue
         texts = [word.text for word in view.words]
         if not survives(texts, asked.spellings) and why_derivable(texts, asked.spellings) is None:
-            yield others[index], view
+            yield decoys[index], view
 
 
 def most_frequent(answers: Sequence[str], decoys: Sequence[str]) -> str:
@@ -168,14 +168,14 @@ class Scene:
         if self.corpus.manifest.task.kind == "parsing":
             return None
         question = self.asked.question
-        own = [
+        paraphrases = [
             paraphrase
             for paraphrase in question.paraphrases
             if fold(paraphrase) != fold(question.question)
         ]
         return (
-            own[int(rng.integers(len(own)))]
-            if own
+            paraphrases[int(rng.integers(len(paraphrases)))]
+            if paraphrases
             else paraphrase(question.question, int(rng.integers(2**32)))
         )
 

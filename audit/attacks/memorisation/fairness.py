@@ -63,12 +63,12 @@ def checks(measured: Sequence[Measurement], blind: Blind) -> tuple[Check, ...]:
         measured: the attack's measurements.
         blind: the blind check of the documents whose questions were asked.
     """
-    found = {item.name: item for item in measured}
+    estimates = {item.name: item for item in measured}
     tests = (
-        _unequal(found),
-        _differs_without_memory(found),
-        _knows_one_side(found),
-        _uncontrolled_contexts(found),
+        _unequal(estimates),
+        _differs_without_memory(estimates),
+        _knows_one_side(estimates),
+        _uncontrolled_contexts(estimates),
     )
     return (*blind.checks, *filter(None, tests))
 
@@ -85,8 +85,8 @@ def weaknesses(measured: Sequence[Measurement], blind: Blind) -> tuple[str, ...]
         measured: see `checks`.
         blind: see `checks`.
     """
-    found = {item.name: item for item in measured}
-    return tuple(filter(None, (_stronger(found), _hiding(found), blind.confounded)))
+    estimates = {item.name: item for item in measured}
+    return tuple(filter(None, (_stronger(estimates), _hiding(estimates), blind.confounded)))
 
 
 def control_contexts(measured: Sequence[Measurement]) -> tuple[Measurement, ...]:
@@ -95,9 +95,11 @@ def control_contexts(measured: Sequence[Measurement]) -> tuple[Measurement, ...]
     In the context of training that confounds everything (see `confounded`); another context is left
     out alone.
     """
-    found = {item.name: item for item in measured}
+    estimates = {item.name: item for item in measured}
     without = {
-        f"net.{name}": reason for name in WAYS if (reason := _uncontrolled(found, name)) is not None
+        f"net.{name}": reason
+        for name in WAYS
+        if (reason := _uncontrolled(estimates, name)) is not None
     }
     return tuple(
         Unresolved(item.name, without[item.name], item.n) if item.name in without else item

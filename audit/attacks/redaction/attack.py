@@ -97,9 +97,11 @@ class RedactionContext(Attack):
         classes = np.array([CATEGORIES.index(span.category) for span in spans], np.int64)
         documents = contexts.documents_of(corpus, spans)
         uncommon = classes != np.bincount(classes, minlength=1).argmax()
-        own, others, n_kinds = _count_rarest(classes, documents)
-        held = {span.document for span, rare in zip(spans, uncommon, strict=True) if rare}
-        sides = [sum(document.id in held for document in corpus.of(split)) for split in AUDITED]
+        n_rarest, n_others, n_kinds = _count_rarest(classes, documents)
+        with_uncommon = {span.document for span, rare in zip(spans, uncommon, strict=True) if rare}
+        sides = [
+            sum(document.id in with_uncommon for document in corpus.of(split)) for split in AUDITED
+        ]
         paired = partial(Units, kind="paired difference", unit=UNIT, others=0, about_text=True)
         return (
             paired("lift_over_length", members=_distinct(documents)),
@@ -109,7 +111,15 @@ class RedactionContext(Attack):
             ),
             # Each category has an interval of its own, as if it were a method: the rarest stands
             # for all.
-            Units("worst_class", "difference", UNIT, own, others, methods=n_kinds, about_text=True),
+            Units(
+                "worst_class",
+                "difference",
+                UNIT,
+                n_rarest,
+                n_others,
+                methods=n_kinds,
+                about_text=True,
+            ),
             Units(contexts.EXCESS[0], "difference", UNIT, *sides, methods=len(contexts.EXCESS)),
         )
 
@@ -120,15 +130,15 @@ class RedactionContext(Attack):
         folds = [
             f"{_declared(case.corpus)}/{number:02}/linear-svm" for number in range(self.n_folds)
         ]
-        found = [Trial(fold, fold, FOLDS) for fold in folds]
+        trials = [Trial(fold, fold, FOLDS) for fold in folds]
         if can_guess(case.target):
-            asked = {span.document for span in redacted_spans(case.corpus.of(*AUDITED), "fixed")}
-            found += [
+            redacted = {span.document for span in redacted_spans(case.corpus.of(*AUDITED), "fixed")}
+            trials += [
                 Trial(f"document {document.id}", document.id, document.split)
                 for document in case.corpus.of(*AUDITED)
-                if document.id in asked
+                if document.id in redacted
             ]
-        return found
+        return trials
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """Predict the categories of a fold, or ask the target about each hidden value of a document.
@@ -139,20 +149,20 @@ class RedactionContext(Attack):
             of each value.
         """
         if trial.stratum == FOLDS:
-            training, held = self._samples(case.corpus).divided(number_of(trial))
-            first, second = contexts.features_of(training, held)
+            training, tried = self._samples(case.corpus).divided(number_of(trial))
+            first, second = contexts.features_of(training, tried)
             classifier = contexts.fit(first, training.classes, int(rng.integers(2**31)))
             predicted = {"predicted": np.asarray(classifier.predict(second))}
-            predicted |= contexts.predict_blindly(training, held)
+            predicted |= contexts.predict_blindly(training, tried)
             return {name: column.tolist() for name, column in predicted.items()}
         document = case.corpus.document(trial.unit)
         entities = {entity.id: entity for entity in document.entities}
-        found: dict[str, Guess | None] = {}
+        guesses: dict[str, Guess | None] = {}
         for span in redacted_spans([document], "fixed"):
-            found[span.entity] = yield from guess_value(
+            guesses[span.entity] = yield from guess_value(
                 case, document, entities[span.entity], _declared(case.corpus)
             )
-        return found
+        return guesses
 
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Outcomes, rng: Rng, progress: Progress
@@ -172,9 +182,9 @@ class RedactionContext(Attack):
             partial(lift_share_of, predictions),
             partial(worst_class_of, predictions),
         ]
-        found = run_jobs("redaction: intervals", jobs, progress)
-        said = {trial.unit: outcome for trial, outcome in tried if trial.stratum != FOLDS}
-        gains, asked = measure_gain(case, samples, said, streams, progress)
+        measured = run_jobs("redaction: intervals", jobs, progress)
+        guesses = {trial.unit: outcome for trial, outcome in tried if trial.stratum != FOLDS}
+        gains, n_guessed = measure_gain(case, samples, guesses, streams, progress)
         progress.stage("redaction: page images", len(case.corpus.documents))
         covered = count_covered(case.corpus, progress.advance)
         text = text_of(self.name)
@@ -189,11 +199,11 @@ class RedactionContext(Attack):
         leaking = float(predictions.hits(predictions.told).mean()) > LEAK
         return Result(
             "redaction",
-            measurements=(*found, *gains),
-            counts=(*text.count(counts), *kinds_of(predictions), *text.count(asked | images)),
+            measurements=(*measured, *gains),
+            counts=(*text.count(counts), *kinds_of(predictions), *text.count(n_guessed | images)),
             diagnostics=(Diagnostic("leak_between_folds", float(leaking), meaning),),
             methods={contexts.EXCESS[0]: contexts.EXCESS},
-            about_text=tuple(item.name for item in found),
+            about_text=tuple(item.name for item in measured),
         )
 
     def evidence(
@@ -248,9 +258,9 @@ def gather(samples: contexts.Samples, tried: Sequence[tuple[Trial, Json]]) -> Pr
     columns = {name: np.zeros(len(samples), np.int64) for name in ("predicted", "length", "prior")}
     for trial, outcome in tried:
         if trial.stratum == FOLDS:
-            held = samples.folds == number_of(trial)
+            in_fold = samples.folds == number_of(trial)
             for name, column in columns.items():
-                column[held] = outcome[name]
+                column[in_fold] = outcome[name]
     return Predictions(samples, *columns.values())
 
 
@@ -270,10 +280,10 @@ def kinds_of(predictions: Predictions) -> Iterator[Count]:
             n_rare,
             f"values of kinds with fewer than {contexts.NEEDED} values: {treated}",
         )
-    found = _find_worst_class(predictions)
-    if not isinstance(found, Unresolved):
-        name = CATEGORIES[found.label] if found.label < RARE else "rare"
-        n = int(np.sum(classes == found.label))
+    worst = _find_worst_class(predictions)
+    if not isinstance(worst, Unresolved):
+        name = CATEGORIES[worst.label] if worst.label < RARE else "rare"
+        n = int(np.sum(classes == worst.label))
         yield Count(f"told best: {name}", n, "values of the most exposed kind, beyond false calls")
 
 
@@ -282,9 +292,9 @@ def _accuracy(name: str, predictions: Predictions, predicted: Ints) -> Measureme
 
     Null: naming the commonest of the training folds.
     """
-    found = proportion(predictions.hits(predicted), predictions.samples.documents)
+    interval = proportion(predictions.hits(predicted), predictions.samples.documents)
     return estimate(
-        name, found, "values", float(predictions.hits(predictions.prior).mean()), "chance"
+        name, interval, "values", float(predictions.hits(predictions.prior).mean()), "chance"
     )
 
 
@@ -292,20 +302,20 @@ def _lift_over_length(predictions: Predictions, rng: Rng) -> Measurement:
     """Compute the accuracy from contexts minus that from the values' lengths; null: 0."""
     right = predictions.hits(predictions.told)
     blind = predictions.hits(predictions.length)
-    found = net(right & ~blind, blind & ~right, predictions.samples.documents, rng)
-    return estimate("lift_over_length", found, "values", 0.0, "blind")
+    interval = net(right & ~blind, blind & ~right, predictions.samples.documents, rng)
+    return estimate("lift_over_length", interval, "values", 0.0, "blind")
 
 
 def lift_share_of(predictions: Predictions) -> Measurement:
     """Measure `audit.stats.lift.lift_share` over naming the commonest category of the training folds; null: 0."""
     prior = predictions.hits(predictions.prior)
-    rest = int(np.sum(~prior))
-    if rest < contexts.NEEDED:
+    n_uncommon = int(np.sum(~prior))
+    if n_uncommon < contexts.NEEDED:
         return Unresolved(
-            "lift_share", "too few values of less common kinds", rest, contexts.NEEDED
+            "lift_share", "too few values of less common kinds", n_uncommon, contexts.NEEDED
         )
-    found = lift_share(predictions.hits(predictions.told), prior, predictions.samples.documents)
-    return estimate("lift_share", found, "values", 0.0, "blind")
+    interval = lift_share(predictions.hits(predictions.told), prior, predictions.samples.documents)
+    return estimate("lift_share", interval, "values", 0.0, "blind")
 
 
 def worst_class_of(predictions: Predictions) -> Measurement:
@@ -313,11 +323,11 @@ def worst_class_of(predictions: Predictions) -> Measurement:
 
     Null: 0.
     """
-    found = _find_worst_class(predictions)
+    worst = _find_worst_class(predictions)
     return (
-        found
-        if isinstance(found, Unresolved)
-        else estimate("worst_class", found.interval, "values", 0.0, "blind")
+        worst
+        if isinstance(worst, Unresolved)
+        else estimate("worst_class", worst.interval, "values", 0.0, "blind")
     )
 
 
@@ -327,9 +337,9 @@ def _find_worst_class(predictions: Predictions) -> WorstClass | Unresolved:
     called, _ = _merge_rare(predictions.told, true)
     counts = np.unique(classes[judged], return_counts=True)[1]
     if counts.size < 2:
-        rest = classes.size - int(counts.max(initial=0))
+        n_uncommon = classes.size - int(counts.max(initial=0))
         return Unresolved(
-            "worst_class", "too few values of less common kinds", rest, contexts.NEEDED
+            "worst_class", "too few values of less common kinds", n_uncommon, contexts.NEEDED
         )
     return worst_class(classes[judged], called[judged], predictions.samples.documents[judged])
 
@@ -359,11 +369,11 @@ def _count_rarest(classes: Ints, documents: Ints) -> tuple[int, int, int]:
     categories = np.unique(merged[judged]).tolist()
     if len(categories) < 2:
         return 0, 0, 1
-    own, others = min(
+    n_rarest, n_others = min(
         (_distinct(documents[merged == category]), _distinct(documents[merged != category]))
         for category in categories
     )
-    return own, others, len(categories)
+    return n_rarest, n_others, len(categories)
 
 
 def _distinct(documents: Ints) -> int:

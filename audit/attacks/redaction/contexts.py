@@ -94,8 +94,8 @@ class Samples:
 
     def divided(self, number: int) -> tuple[Samples, Samples]:
         """Return what a classifier is fitted on, and the fold it is tried on."""
-        held = self.folds == number
-        return self.of(~held), self.of(held)
+        in_fold = self.folds == number
+        return self.of(~in_fold), self.of(in_fold)
 
 
 def samples_of(corpus: Corpus, mask: Mask, n_folds: int) -> Samples:
@@ -114,8 +114,8 @@ def samples_of(corpus: Corpus, mask: Mask, n_folds: int) -> Samples:
     spans = redacted_spans(corpus.documents, mask)
     of_span = documents_of(corpus, spans)
     folds = np.zeros(len(spans), np.int64)
-    for number, (_, held) in enumerate(GroupKFold(n_folds).split(of_span, groups=of_span)):
-        folds[held] = number
+    for number, (_, rows) in enumerate(GroupKFold(n_folds).split(of_span, groups=of_span)):
+        folds[rows] = number
     texts = {
         (document.id, entity.id): fold(document.text_of(entity))
         for document in corpus.documents
@@ -209,22 +209,22 @@ def tfidf(
     from scipy.sparse import hstack
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    found = []
-    for part, weight in WEIGHTS.items():
-        terms = [_terms(part, span) for span in (*training, *held)]
+    weighed = []
+    for kind, weight in WEIGHTS.items():
+        terms = [_terms(kind, span) for span in (*training, *held)]
         samples = Counter(term for sample in terms[: len(training)] for term in {*sample})
-        known = sorted(
+        vocabulary = sorted(
             term for term, count in samples.items() if count >= min(MIN_SAMPLES, len(training))
         )
-        if not known:
+        if not vocabulary:
             continue
         vectorizer = TfidfVectorizer(
-            analyzer=list, lowercase=False, sublinear_tf=True, vocabulary=known
+            analyzer=list, lowercase=False, sublinear_tf=True, vocabulary=vocabulary
         )
         first = vectorizer.fit_transform(terms[: len(training)])
-        found.append((weight * first, weight * vectorizer.transform(terms[len(training) :])))
-    parts = zip(*found, strict=True)
-    training_part, held_part = (hstack(part).tocsr() for part in parts)
+        weighed.append((weight * first, weight * vectorizer.transform(terms[len(training) :])))
+    parts = zip(*weighed, strict=True)
+    training_part, held_part = (hstack(columns).tocsr() for columns in parts)
     return training_part, held_part
 
 
@@ -247,7 +247,7 @@ def layout(training: Samples, held: Samples) -> tuple[Floats, Floats] | None:
         counts = [0 if bar is None else fits(bar.width, bar.character, name) for name in names]
         return [*(span.layout or (0.0,) * 4), *np.log1p(counts)]
 
-    rows = [np.array([row(span) for span in part.spans]) for part in (training, held)]
+    rows = [np.array([row(span) for span in samples.spans]) for samples in (training, held)]
     scaler = StandardScaler().fit(rows[0])
     first, second = (LAYOUT_WEIGHT * scaler.transform(row) for row in rows)
     return first, second
@@ -316,10 +316,11 @@ def words_of(text: str) -> list[str]:
 
     Lines of a page end with a word of their own.
     """
-    named = {_HIDDEN: MASKED, LINE_END: "[line]"}
+    replacements = {_HIDDEN: MASKED, LINE_END: "[line]"}
     words = _WORD.findall(_STARS.sub(f" {_HIDDEN} ", text))
     return [
-        named.get(word) or ("#" * len(word) if word.isdigit() else word.lower()) for word in words
+        replacements.get(word) or ("#" * len(word) if word.isdigit() else word.lower())
+        for word in words
     ]
 
 
