@@ -43,8 +43,11 @@ def text_of(attack: str) -> AttackText:
 
 
 def known_metrics() -> dict[str, dict[str, float | None]]:
-    """Collect the metrics that a policy may limit, by attack, each with the largest value that it can have."""
-    return {
-        name: {metric: text.metric(metric).upper for metric in text.names}
-        for name, text in TEXTS.items()
-    }
+    """Collect the metrics that a policy may limit, by attack.
+
+    Each comes with the largest value that it can have.
+    """
+    metrics = {}
+    for name, text in TEXTS.items():
+        metrics[name] = {metric: text.metric(metric).upper for metric in text.names}
+    return metrics

@@ -126,13 +126,11 @@ def withheld(corpus: Corpus) -> Counter[str]:
     are made up.
     """
     planted = planted_ids(corpus)
-    return Counter(
-        entity.category
-        for document in corpus.of("member")
-        if document.id not in planted
-        for entity in document.entities
-        if not entity.attack
-    )
+    numbers: Counter[str] = Counter()
+    for document in corpus.of("member"):
+        if document.id not in planted:
+            numbers.update(entity.category for entity in document.entities if not entity.attack)
+    return numbers
 
 
 def trial_of(document: Document, entity: Entity, part: FieldPart = "whole") -> Trial:
@@ -184,13 +182,11 @@ def _examined(
     if page is None:
         return (Field(document, entity, None, (), (), "usual", "whole", reason),)
     positions = page.positions_of(entity.words)
-    length: Length = (
-        "short"
-        if len(positions) < min_tokens
-        else "long"
-        if len(positions) > max_tokens
-        else "usual"
-    )
+    length: Length = "usual"
+    if len(positions) < min_tokens:
+        length = "short"
+    elif len(positions) > max_tokens:
+        length = "long"
     parts: dict[FieldPart, tuple[int, ...]] = {"whole": positions}
     if length == "long":
         parts = {"start": positions[:max_tokens], "end": positions[-max_tokens:]}

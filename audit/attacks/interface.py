@@ -144,13 +144,7 @@ class Attack(ABC):
             least = getattr(usual, name)
             if isinstance(value, tuple):
                 weaknesses += [f"{name} without {item}" for item in least if item not in value]
-            elif (
-                value < least
-                if name in weaker.below
-                else value > least
-                if name in weaker.above
-                else value != least
-            ):
+            elif weaker.is_weaker(name, value, least):
                 weaknesses.append(f"{name} {value} instead of {least}")
         return tuple(weaknesses)
 
@@ -197,13 +191,11 @@ def first_of(reasons: Iterable[Reason], case: Case, *kinds: str) -> str | None:
     reason = first_reason(reasons, *kinds)
     if reason is not None and reason.kind == "model" and case.target.card.family == SERVED:
         return str(SHARED["refusals"]["black_box"])
-    return (
-        None
-        if reason is None
-        else f"{reason.why} {reason.fix}".rstrip()
-        if reason.kind == "weak"
-        else reason.why
-    )
+    if reason is None:
+        return None
+    if reason.kind == "weak":
+        return f"{reason.why} {reason.fix}".rstrip()
+    return reason.why
 
 
 def first_reason(reasons: Iterable[Reason], *kinds: str) -> Reason | None:
@@ -320,17 +312,14 @@ def given_in_vain(case: Case) -> str:
     Empty without any.
     """
     target_kind = loss_kind(case.target)
-    names = [
-        name
-        for name, models in _references(case).items()
-        if name != "auxiliary"
-        and any(model is not None and loss_kind(model) != target_kind for model in models)
-    ]
-    return (
-        f"; not counted, because it lacks the head for the task: {', '.join(names)}"
-        if names
-        else ""
-    )
+    names = []
+    for name, models in _references(case).items():
+        kinds = {loss_kind(model) for model in models if model is not None}
+        if name != "auxiliary" and kinds - {target_kind}:
+            names.append(name)
+    if not names:
+        return ""
+    return f"; not counted, because it lacks the head for the task: {', '.join(names)}"
 
 
 def given(case: Case) -> dict[str, int]:
@@ -350,10 +339,11 @@ def given(case: Case) -> dict[str, int]:
             "auxiliary": auxiliary,
         }
     target_kind = loss_kind(case.target)
-    return {
-        name: sum(model is not None and loss_kind(model) == target_kind for model in models)
-        for name, models in _references(case).items()
-    }
+    counts = {}
+    for name, models in _references(case).items():
+        kinds = [loss_kind(model) for model in models if model is not None]
+        counts[name] = kinds.count(target_kind)
+    return counts
 
 
 def _references(case: Case) -> dict[str, tuple[Target | None, ...]]:

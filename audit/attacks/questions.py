@@ -117,30 +117,37 @@ def all_values(corpus: Corpus) -> Iterator[AskedQuestion]:
     """
     yield from all_questions(corpus)
     planted = planted_ids(corpus)
-    for document in (
-        corpus.of(*AUDITED) if corpus.manifest.task.kind == "question-answering" else ()
-    ):
-        for entity in document.entities if document.id not in planted else ():
+    if corpus.manifest.task.kind != "question-answering":
+        return
+    for document in corpus.of(*AUDITED):
+        if document.id in planted:
+            continue
+        for entity in document.entities:
             if entity.attack and input_only(corpus, document, entity):
                 yield _made(corpus, document, entity)
 
 
 def _made(corpus: Corpus, document: Document, entity: Entity) -> AskedQuestion:
+    """Make the question for a value that nobody asks for, see `all_values`."""
     if "phrasings" not in corpus.known:
-        pairs = (
-            (entity, question)
-            for page in corpus.documents
-            for entity in page.entities
-            for question in page.questions
-        )
-        asked_of = {one.label: asked.question for one, asked in pairs if asked.entity == one.id}
-        corpus.known["phrasings"] = asked_of
+        corpus.known["phrasings"] = _phrasings(corpus)
     text = corpus.known["phrasings"].get(
         entity.label, f"What is the {entity.label.replace('_', ' ').lower()}?"
     )
     return AskedQuestion(
         document, Question(f"{JOINT}{entity.id}", text, (document.text_of(entity),), entity.id)
     )
+
+
+def _phrasings(corpus: Corpus) -> dict[str, str]:
+    """Return by label the last question that the data set asks for a value of the label."""
+    phrasings: dict[str, str] = {}
+    for page in corpus.documents:
+        for entity in page.entities:
+            for question in page.questions:
+                if question.entity == entity.id:
+                    phrasings[entity.label] = question.question
+    return phrasings
 
 
 def question_of(corpus: Corpus, trial: Trial) -> AskedQuestion:

@@ -12,7 +12,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -146,6 +146,14 @@ class Weaker(StrictModel):
     above: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
 
+    def is_weaker(self, name: str, value: Any, usual: Any) -> bool:
+        """Test whether the value of a parameter makes a weaker attacker than the usual one."""
+        if name in self.below:
+            return bool(value < usual)
+        if name in self.above:
+            return bool(value > usual)
+        return bool(value != usual)
+
 
 class AttackText(StrictModel):
     """All that policies, verdicts and reports know of an attack without its code.
@@ -212,14 +220,15 @@ class AttackText(StrictModel):
     @cached_property
     def names(self) -> tuple[str, ...]:
         """List the metrics that a policy may limit, by full name."""
-        return tuple(name for metric in self.metrics.values() for name in metric.names)
+        return tuple(chain.from_iterable(metric.names for metric in self.metrics.values()))
 
     @cached_property
     def known(self) -> frozenset[str]:
         """Collect every measurement by full name, limited or not."""
-        return frozenset(
-            name for metric in self.metrics.values() for name in (*metric.names, *metric.measured)
-        )
+        names: set[str] = set()
+        for metric in self.metrics.values():
+            names.update(metric.names, metric.measured)
+        return frozenset(names)
 
     @cached_property
     def all_labels(self) -> dict[str, dict[str, str]]:
@@ -228,11 +237,10 @@ class AttackText(StrictModel):
 
     @cached_property
     def _qualifiers(self) -> dict[str, str]:
-        return {
-            key: label
-            for group in (CATEGORY_LABELS, *self.qualifiers.values())
-            for key, label in group.items()
-        }
+        labels: dict[str, str] = {}
+        for group in (CATEGORY_LABELS, *self.qualifiers.values()):
+            labels |= group
+        return labels
 
     @property
     def needs_model(self) -> bool:
@@ -323,18 +331,25 @@ class AttackText(StrictModel):
         )
 
     def _named(self) -> Iterator[tuple[str, str]]:
-        """Yield every measurement that is named in full outside tables, and the place that names it."""
-        trend = self.trend
-        yield from (
-            (place, name) for place, name in (("power", self.power), ("found", self.found)) if name
-        )
-        yield from (("consequence", name) for name in self.consequence_of)
-        yield from (("tells", name) for pair in self.tells.items() for name in pair)
-        yield from (
-            ("trend", name)
-            for name in (*(column.metric for column in trend.columns), *trend.summary.values())
-        )
-        yield from (("trend", series.metric) for panel in trend.panels for series in panel.series)
+        """Yield every measurement that is named in full outside tables.
+
+        With it comes the place that names it.
+        """
+        if self.power:
+            yield "power", self.power
+        if self.found:
+            yield "found", self.found
+        for name in self.consequence_of:
+            yield "consequence", name
+        for name in chain.from_iterable(self.tells.items()):
+            yield "tells", name
+        for column in self.trend.columns:
+            yield "trend", column.metric
+        for name in self.trend.summary.values():
+            yield "trend", name
+        for panel in self.trend.panels:
+            for series in panel.series:
+                yield "trend", series.metric
 
     def _in_table(self, table: TableSpec) -> Iterator[str]:
         """Yield misspelt rows and columns.

@@ -72,17 +72,15 @@ def join_groups(groups: Iterable[Collection[str]]) -> tuple[tuple[str, ...], ...
     for group in groups:
         joined = {id(owner[name]): owner[name] for name in group if name in owner}.values()
         largest = max(joined, key=len, default=set[str]())
-        added = (
-            set(group).union(*(smaller for smaller in joined if smaller is not largest)) - largest
-        )
+        added = set(group)
+        for united in joined:
+            if united is not largest:
+                added |= united
+        added -= largest
         largest |= added
         owner.update(dict.fromkeys(added, largest))
-    return tuple(
-        sorted(
-            tuple(sorted(largest))
-            for largest in {id(largest): largest for largest in owner.values()}.values()
-        )
-    )
+    distinct = {id(united): united for united in owner.values()}.values()
+    return tuple(sorted(tuple(sorted(united)) for united in distinct))
 
 
 LEVEL = 0.95

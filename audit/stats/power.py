@@ -194,7 +194,8 @@ def _reach(share: Floats, n: int, tail: float) -> tuple[Floats, Floats]:
     """Compute how far the Clopper-Pearson bounds lie below and above each share."""
     values, back = np.unique(share, return_inverse=True)
     bounds = [beta_bounds(float(value), np.float64(n), np.array([tail])) for value in values]
-    lower, upper = (np.array([bound[side][0] for bound in bounds]) for side in (0, 1))
+    lower = np.array([lower_bounds[0] for lower_bounds, _ in bounds])
+    upper = np.array([upper_bounds[0] for _, upper_bounds in bounds])
     return (values - lower)[back], (upper - values)[back]
 
 

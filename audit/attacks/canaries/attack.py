@@ -262,13 +262,12 @@ def counts_of(
         "without loss": trained.count(False),
         "copies": drawn.repeat,
         "length": drawn.length,
-        **{
-            f"not askable: {reason}": sum(outcome.left_out == reason for outcome in found)
-            for reason in measures.REASONS
-        },
-        "enumerated": sum(outcome.enumerated for outcome in askable),
-        "references": min(references, default=0),
     }
+    left_out = [outcome.left_out for outcome in found]
+    for reason in measures.REASONS:
+        counts[f"not askable: {reason}"] = left_out.count(reason)
+    counts["enumerated"] = sum(outcome.enumerated for outcome in askable)
+    counts["references"] = min(references, default=0)
     return text_of("canaries").count(counts)
 
 

@@ -107,12 +107,13 @@ def secret_of(
     """
     numbers = {word: number for number, word in enumerate(candidates)}
     alike = [
-        [numbers[word] for word in completion]
+        completion
         for completion in others
-        if len(completion) == len(truth) and all(word in numbers for word in completion)
+        if len(completion) == len(truth) and numbers.keys() >= {*completion}
     ]
-    rows = np.array(alike, np.int64).reshape(-1, len(truth))
-    return Secret(len(candidates), np.array([numbers[word] for word in truth], np.int64), rows)
+    rows = [numbers[word] for word in chain.from_iterable(alike)]
+    siblings = np.array(rows, np.int64).reshape(-1, len(truth))
+    return Secret(len(candidates), np.array([numbers[word] for word in truth], np.int64), siblings)
 
 
 def search(
@@ -290,7 +291,7 @@ class Asked:
 
         Without `whole` by that of their beginning.
         """
-        texts = [" ".join(self.words[number] for number in row) for row in numbers]
+        texts = [" ".join(map(self.words.__getitem__, row)) for row in numbers]
         answers = yield from ask_all(
             self.target, [AnswerLoss(self.view, self.question, text) for text in texts]
         )

@@ -156,12 +156,11 @@ class MembershipInference(Attack):
         lacking = documents.name_unusable_references(case, documents.NO_REFERENCE)
         gated = scores.gated_scores(case)
         counted = scores.counted_scores(gated)
-        methods = {
-            name: tuple(f"{name}.{score}" for score in (counted if name == DOCUMENTS else gated))
-            for name in scores.LIMITED
-        }
+        methods: dict[str, tuple[str, ...]] = {}
+        for name in scores.LIMITED:
+            ranking = counted if name == DOCUMENTS else gated
+            methods[name] = tuple(f"{name}.{score}" for score in ranking)
         measured = with_joined(replace(measured, methods=methods), scored, gated)
-        methods = measured.methods
         reading = examine_reading(case)
         counts = {f"{split} documents": n for split, n in scored.documents}
         counts |= {f"left out: {name}": missing[name] for name in documents.REASONS}
@@ -182,7 +181,7 @@ class MembershipInference(Attack):
                 *partly_forgotten,
             ),
             conditions=reading.conditions,
-            controls=reference_controls(scored, methods, blind),
+            controls=reference_controls(scored, measured.methods, blind),
             coverage=(
                 Coverage(
                     "all", int(scored.member.sum()), len(case.corpus.of("member")), "documents"
@@ -190,7 +189,7 @@ class MembershipInference(Attack):
             ),
             ablations=(lacking,) * (scored.primary != "calibrated"),
         )
-        return blind.beside(result, methods["auc"], methods[LOW])
+        return blind.beside(result, measured.methods["auc"], measured.methods[LOW])
 
     def evidence(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]

@@ -9,6 +9,7 @@ Method: methods.md#innocent-references.
 """
 
 import hashlib
+import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -367,4 +368,6 @@ def plain_scores_stand(corpus: Corpus, audited: Blind, knowledge: Knowledge) -> 
 def spared_by(role: str) -> tuple[str, ...]:
     """Name the measurements of document membership that use no reference of a role."""
     unaware = ("loss", "calibrated", RATIO, "row") if role == SPLITS else ("loss", "lira")
-    return tuple(f"{MEMBERSHIP}.{metric}.{score}" for metric in LIMITED for score in unaware)
+    return tuple(
+        f"{MEMBERSHIP}.{metric}.{score}" for metric, score in itertools.product(LIMITED, unaware)
+    )

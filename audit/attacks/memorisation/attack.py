@@ -260,11 +260,16 @@ class Memorisation(Attack):
         table = self._table(case, trials, outcomes)
         for row, (trial, outcome) in enumerate(zip(trials, outcomes, strict=True)):
             question = questions.question_of(case.corpus, trial)
-            replies = {
-                name: answers
-                for name, answers in outcome.get("replies", {}).items()
-                if name != WHOLE
-            }
+            replies = {}
+            for name, answers in outcome.get("replies", {}).items():
+                if name != WHOLE and answers is not None:
+                    target, *baselines = answers
+                    replies[name] = {
+                        "target": target["text"],
+                        "baselines": [reply["text"] for reply in baselines],
+                        "extracted": bool(table.results[name].target[row]),
+                        "near": target["near"],
+                    }
             yield {
                 "attack": self.name,
                 "document": question.document.id,
@@ -274,16 +279,7 @@ class Memorisation(Attack):
                 "split": question.document.split,
                 "value": [*question.answers],
                 "status": ": ".join(filter(None, (outcome["status"], outcome["reason"]))),
-                **{
-                    name: {
-                        "target": answers[0]["text"],
-                        "baselines": [reply["text"] for reply in answers[1:]],
-                        "extracted": bool(table.results[name].target[row]),
-                        "near": answers[0]["near"],
-                    }
-                    for name, answers in replies.items()
-                    if answers is not None
-                },
+                **replies,
             }
         weighed, totals = tables.weigh(table, case)
         yield from scores.paired_by_question(weighed, totals["exact"]).items()

@@ -66,7 +66,8 @@ def decoy_pages(
     """
     document = asked.document
     values = {*map(fold, map(document.text_of, document.entities))}
-    values |= {fold(answer) for question in document.questions for answer in question.answers}
+    for question in document.questions:
+        values.update(map(fold, question.answers))
     pool = pool_of(corpus, "public", "heldout").get(kind_of_answer(asked), {})
     decoys = select_plausible(pool, asked.values | values, (word.text for word in page.words))
     for index in rng.permutation(len(decoys)):

@@ -99,9 +99,10 @@ class RedactionContext(Attack):
         uncommon = classes != np.bincount(classes, minlength=1).argmax()
         n_rarest, n_others, n_kinds = _count_rarest(classes, documents)
         with_uncommon = {span.document for span, rare in zip(spans, uncommon, strict=True) if rare}
-        sides = [
-            sum(document.id in with_uncommon for document in corpus.of(split)) for split in AUDITED
-        ]
+        sides = []
+        for split in AUDITED:
+            ids = {document.id for document in corpus.of(split)}
+            sides.append(len(ids & with_uncommon))
         paired = partial(Units, kind="paired difference", unit=UNIT, others=0, about_text=True)
         return (
             paired("lift_over_length", members=_distinct(documents)),

@@ -116,11 +116,10 @@ def samples_of(corpus: Corpus, mask: Mask, n_folds: int) -> Samples:
     folds = np.zeros(len(spans), np.int64)
     for number, (_, rows) in enumerate(GroupKFold(n_folds).split(of_span, groups=of_span)):
         folds[rows] = number
-    texts = {
-        (document.id, entity.id): fold(document.text_of(entity))
-        for document in corpus.documents
-        for entity in document.entities
-    }
+    texts: dict[tuple[str, str], str] = {}
+    for document in corpus.documents:
+        for entity in document.entities:
+            texts[document.id, entity.id] = fold(document.text_of(entity))
     values = tuple(texts[span.document, span.entity] for span in spans)
     classes = np.array([CATEGORIES.index(span.category) for span in spans], np.int64)
     return Samples(spans, values, classes, of_span, folds)
@@ -143,11 +142,9 @@ def groups_of(documents: Sequence[Document]) -> Ints:
         texts[fold(" ".join(word.text for word in document.words))].append(document.id)
         if document.provider is not None:
             providers[fold(document.provider)].append(document.id)
-    first = {
-        name: group[0]
-        for group in join_groups([*texts.values(), *providers.values()])
-        for name in group
-    }
+    first: dict[str, str] = {}
+    for group in join_groups([*texts.values(), *providers.values()]):
+        first |= dict.fromkeys(group, group[0])
     return np.unique([first[document.id] for document in documents], return_inverse=True)[1]
 
 
@@ -212,10 +209,11 @@ def tfidf(
     weighed = []
     for kind, weight in WEIGHTS.items():
         terms = [_terms(kind, span) for span in (*training, *held)]
-        samples = Counter(term for sample in terms[: len(training)] for term in {*sample})
-        vocabulary = sorted(
-            term for term, count in samples.items() if count >= min(MIN_SAMPLES, len(training))
-        )
+        samples: Counter[str] = Counter()
+        for sample in terms[: len(training)]:
+            samples.update({*sample})
+        least = min(MIN_SAMPLES, len(training))
+        vocabulary = sorted(term for term, count in samples.items() if count >= least)
         if not vocabulary:
             continue
         vectorizer = TfidfVectorizer(
@@ -247,10 +245,12 @@ def layout(training: Samples, held: Samples) -> tuple[Floats, Floats] | None:
         counts = [0 if bar is None else fits(bar.width, bar.character, name) for name in names]
         return [*(span.layout or (0.0,) * 4), *np.log1p(counts)]
 
-    rows = [np.array([row(span) for span in samples.spans]) for samples in (training, held)]
-    scaler = StandardScaler().fit(rows[0])
-    first, second = (LAYOUT_WEIGHT * scaler.transform(row) for row in rows)
-    return first, second
+    training_rows = np.array([row(span) for span in training.spans])
+    held_rows = np.array([row(span) for span in held.spans])
+    scaler = StandardScaler().fit(training_rows)
+    return LAYOUT_WEIGHT * scaler.transform(training_rows), LAYOUT_WEIGHT * scaler.transform(
+        held_rows
+    )
 
 
 def dictionary(training: Samples) -> tuple[Ints, ...]:
@@ -299,16 +299,12 @@ def _terms(part: str, span: RedactedSpan) -> list[str]:
             *_near_terms(["<", "<", *before][::-1], [*after, ">", ">"]),
             *lengths * (span.bar is None),
         ]
-    runs = (
-        (side, words, size)
-        for side, words in (("<", before), (">", after))
-        for size in range(1, WORDS + 1)
-    )
-    return [
-        f"{side}{' '.join(own[n : n + size])}"
-        for side, own, size in runs
-        for n in range(len(own) - size + 1)
-    ]
+    terms: list[str] = []
+    for side, words in (("<", before), (">", after)):
+        for size in range(1, WORDS + 1):
+            starts = range(len(words) - size + 1)
+            terms += [f"{side}{' '.join(words[start : start + size])}" for start in starts]
+    return terms
 
 
 def words_of(text: str) -> list[str]:
