@@ -1,8 +1,8 @@
-"""Sign and read a statement of the verdict on an audit: an in-toto Statement v1 with a test result, in DSSE.
+"""Sign and read a statement of the verdict on an audit.
 
-Formats: https://github.com/in-toto/attestation (spec/v1/statement.md,
-spec/predicates/test-result.md) and https://github.com/secure-systems-lab/dsse. Signatures are
-ed25519; no network is used.
+An in-toto Statement v1 with a test result, in DSSE. Formats: https://github.com/in-toto/attestation
+(spec/v1/statement.md, spec/predicates/test-result.md) and
+https://github.com/secure-systems-lab/dsse. Signatures are ed25519; no network is used.
 """
 
 from __future__ import annotations

@@ -15,9 +15,12 @@ SCANNED_WITH: Mapping[str, tuple[str, ...]] = {
     "extractive-qa": ("question-answering",),
     "mlm": ("token-classification",),
 }
-"""By the task of a model, other tasks of documents that it may be scanned with: a model that writes may be asked
-questions, or for a page's whole output; one that points at answers is asked questions too; a masked
-language model learns the words of a page, whatever tags its fields have."""
+"""By the task of a model, other tasks of documents that it may be scanned with.
+
+A model that writes may be asked questions, or for a page's whole output; one that points at answers
+is asked questions too; a masked language model learns the words of a page, whatever tags its fields
+have.
+"""
 Revision = Annotated[str, Field(pattern=r"^[\w./-]+@[0-9a-f]{40}$")]
 """A commit of the Hub: ORG/MODEL@COMMIT, or datasets/ORG/NAME@COMMIT."""
 NO_MODEL = "no model"

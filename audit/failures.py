@@ -51,7 +51,10 @@ def place_of(error: BaseException) -> str:
 
 
 def class_and_place(error: BaseException) -> str:
-    """Return what may be told of an error everywhere: its class, and the place in docaudit's code."""
+    """Return what may be told of an error everywhere.
+
+    Its class, and the place in docaudit's code.
+    """
     return f"{type(error).__name__} at {place_of(error)}"
 
 

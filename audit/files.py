@@ -221,7 +221,10 @@ def mark_underway(path: Path) -> Iterator[None]:
 
 
 def remove_abandoned(paths: Iterable[Path]) -> None:
-    """Remove those of these files and folders that no process is filling: one that was killed left them."""
+    """Remove those of these files and folders that no process is filling.
+
+    One that was killed left them.
+    """
     for path in paths:
         handle = try_lock(path)
         if handle is None:

@@ -21,16 +21,21 @@ levels, and are read all the same.
 
 
 PASS_ALPHA = 0.05
-"""One-sided level of the bounds that must lie within a limit for a pass: of models at a limit, at most 5 % pass it.
+"""One-sided level of the bounds that must lie within a limit for a pass.
 
-A pass needs all limits met, so that no limit's level is shared among them (Berger 1982)."""
+Of models at a limit, at most 5 % pass it. A pass needs all limits met, so that no limit's level is
+shared among them (Berger 1982).
+"""
 CAUTIOUS_PASS_ALPHA = 0.025
 """One-sided level for a pass of numbers whose bounds are known to be somewhat short."""
 
 
 @dataclass(frozen=True, config=STRICT)
 class Bound:
-    """One-sided confidence bounds at level 1 - alpha: the truth is above `lower` and, on its own, below `upper`."""
+    """One-sided confidence bounds at level 1 - alpha.
+
+    The truth is above `lower` and, on its own, below `upper`.
+    """
 
     alpha: float
     lower: float
@@ -338,7 +343,10 @@ class Coverage:
     unique: int | None = None
 
     def behind(self, metric: str) -> int:
-        """Count the attacked values behind a metric: for a metric on unique values, only those that are unique."""
+        """Count the attacked values behind a metric.
+
+        For a metric on unique values, only those that are unique.
+        """
         return (
             self.unique if self.unique is not None and metric.endswith(".unique") else self.attacked
         )

@@ -1,4 +1,7 @@
-"""Progress of long work, reported upwards: to what a workflow was given, or to whoever observes the whole command."""
+"""Progress of long work, reported upwards.
+
+To what a workflow was given, or to whoever observes the whole command.
+"""
 
 from __future__ import annotations
 

@@ -96,7 +96,10 @@ def read_parameters(path: Path) -> AttackParameters:
 
 
 def _validate(kind: type[Attack], table: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Validate a table by the types and ranges of the attack: return valid parameters, and problems of the others."""
+    """Validate a table by the types and ranges of the attack.
+
+    Return valid parameters, and problems of the others.
+    """
     names = [field.name for field in dataclasses.fields(kind)]
     types = get_type_hints(kind, include_extras=True)
     values = {}

@@ -1,8 +1,9 @@
-"""The blind baseline of membership results: whether what an attack compares can be told apart without the model.
+"""The blind baseline of membership results.
 
-methods.md#statistics, "Blind baseline". The check has a seed of its own and looks at the documents
-in the order of their ids, so it says the same of the same documents whatever the scan's seed; it
-describes the documents that an attack compares, which a budget may have drawn.
+Whether what an attack compares can be told apart without the model. methods.md#statistics, "Blind
+baseline". The check has a seed of its own and looks at the documents in the order of their ids, so
+it says the same of the same documents whatever the scan's seed; it describes the documents that an
+attack compares, which a budget may have drawn.
 """
 
 from __future__ import annotations
@@ -48,12 +49,17 @@ ENOUGH_POWER = 0.8
 SEED = 5
 """Of folds, permutations and, beyond `MAX_UNITS`, of which units are described."""
 MAX_UNITS = 1_000
-"""Units a side that are described, drawn by lot: of receipts they find an AUC of 0.55 in 83 of 100 data sets. The
-regressions take seconds, opening the images of A4 pages at 200 dpi two minutes for 2,000."""
+"""Units a side that are described, drawn by lot.
+
+Of receipts they find an AUC of 0.55 in 83 of 100 data sets. The regressions take seconds, opening
+the images of A4 pages at 200 dpi two minutes for 2,000.
+"""
 MAX_DOCUMENTS = 3
-"""Documents of a provider that are described, drawn by lot where there are more: their mean says how its
-documents look, more of them cost their time and say little more, and 2,000 providers stay within
-6,000 pages."""
+"""Documents of a provider that are described, drawn by lot where there are more.
+
+Their mean says how its documents look, more of them cost their time and say little more, and 2,000
+providers stay within 6,000 pages.
+"""
 MAX_PAGES = 50
 """More documents than these whose ids differ in a number at the end are a series, not one
 document's pages."""
@@ -61,9 +67,11 @@ RANDOM: dict[Unit, frozenset[Assignment]] = {
     "document": frozenset({"random", "by-provider"}),
     "provider": frozenset({"by-provider"}),
 }
-"""Assignments that were drawn by lot, by what is compared: with these a check without power decides nothing, for the
-comparison rests on the lot. By provider, providers are drawn, and of each the documents that were
-kept aside."""
+"""Assignments that were drawn by lot, by what is compared.
+
+With these a check without power decides nothing, for the comparison rests on the lot. By provider,
+providers are drawn, and of each the documents that were kept aside.
+"""
 ASSIGNED: Mapping[Assignment, str] = SHARED["unlike"]["assigned"]
 ALIKE = "the documents do not differ in any tested feature"
 """Why there is nothing to find: then nothing was ruled out either."""

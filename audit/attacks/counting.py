@@ -1,8 +1,8 @@
-"""Count what an attack gives away, out of all that the documents of training hold: values, documents, kinds.
+"""Count what an attack gives away, out of all that the documents of training hold.
 
-An attack tries as many values as its budget allows. A count is scaled to all distinct values that
-could be tried, so that neither the budget nor a scan that stops early changes what it is a count of
-(methods.md#counts).
+Values, documents, kinds. An attack tries as many values as its budget allows. A count is scaled to
+all distinct values that could be tried, so that neither the budget nor a scan that stops early
+changes what it is a count of (methods.md#counts).
 """
 
 from __future__ import annotations
@@ -146,7 +146,10 @@ class Population:
         )
 
     def weights(self, rows: Sequence[Row]) -> Floats:
-        """Compute of how many values each row's is one: the inverse of its chance to be tried, shape (n_rows,)."""
+        """Compute of how many values each row's is one.
+
+        The inverse of its chance to be tried, shape (n_rows,).
+        """
         return np.array([self._weight(row) for row in rows], np.float64)
 
     def _weight(self, row: Row) -> float:
@@ -231,7 +234,10 @@ class TriedValues(DocumentColumns):
         return None
 
     def distinct(self) -> TriedValues:
-        """Return one row for each value of a document: as far as it was found anywhere on the page."""
+        """Return one row for each value of a document.
+
+        As far as it was found anywhere on the page.
+        """
         keys = np.stack([self.cluster, self.value])
         _, first, row_of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
         attack = np.zeros(first.size)
@@ -252,7 +258,10 @@ class TriedValues(DocumentColumns):
         return rates.needs_baseline(self.columns, by_lot=population.by_lot, weights=self.weights)
 
     def leaked(self, population: Population) -> TriedValues:
-        """Return the distinct values with the baseline that is taken off: none where `needs_baseline` asks for none."""
+        """Return the distinct values with the baseline that is taken off.
+
+        None where `needs_baseline` asks for none.
+        """
         values = self.distinct()
         if values.needs_baseline(population):
             return values
@@ -267,7 +276,10 @@ class TriedValues(DocumentColumns):
 def count_values(
     name: str, tried: TriedValues, population: Population, excess: Excess, rng: Generator
 ) -> Measurement:
-    """Count the distinct values of training that are given away: their number times their excess over unseen ones."""
+    """Count the distinct values of training that are given away.
+
+    Their number times their excess over unseen ones.
+    """
     values = tried.distinct()
     few = values.too_few(name)
     if few is not None:
@@ -279,7 +291,10 @@ def count_values(
 
 
 def count_documents(name: str, tried: TriedValues, population: Population) -> Measurement:
-    """Count the documents of training that leak a value: those that give one away, beyond unseen documents."""
+    """Count the documents of training that leak a value.
+
+    Those that give one away, beyond unseen documents.
+    """
     few = tried.too_few(name, FEWEST_OTHERS)
     if few is not None:
         return few
@@ -294,7 +309,10 @@ def count_documents(name: str, tried: TriedValues, population: Population) -> Me
 
 
 def _by_document(values: TriedValues) -> list[Floats]:
-    """Count the values that each member, and each held-out document, gives away: shape (n_documents,) each."""
+    """Count the values that each member, and each held-out document, gives away.
+
+    The shape is (n_documents,) each.
+    """
     sides = [values.split(split) for split in AUDITED]
     sums = [cluster_sums([rows.attack - rows.baseline], rows.cluster) for rows in sides]
     return [side[:, 0] for side in sums]

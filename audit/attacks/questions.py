@@ -27,8 +27,11 @@ from audit.engine.interface import Request, Trial
 CLASS_OF: Mapping[Category, str] = SHARED["personal"]
 """NRP: nationality, religion, politics."""
 IDENTIFYING = ("person", "place", "contact", "url", "other_id")
-"""Classes whose values name or number someone: name, location, identification number, online identifier (GDPR, article
-4(1)). A date or a nationality alone does not."""
+"""Classes whose values name or number someone.
+
+Name, location, identification number, online identifier (GDPR, article 4(1)). A date or a
+nationality alone does not.
+"""
 NOT_PII = "not_pii"
 UNCLASSIFIED = "unclassified"
 PII_CLASSES = tuple(CLASS_OF.values())
@@ -93,7 +96,10 @@ class AskedQuestion:
 
 
 def distinct_answers(answers: Sequence[str]) -> tuple[str, ...]:
-    """Return the answers without empty ones and doubles: an empty reply would equal an empty answer."""
+    """Return the answers without empty ones and doubles.
+
+    An empty reply would equal an empty answer.
+    """
     return tuple(dict.fromkeys(answer for answer in answers if fold(answer)))
 
 

@@ -244,7 +244,10 @@ class AttackText(StrictModel):
 
     @property
     def needs_model(self) -> bool:
-        """Test whether all of the attack needs a model: False where redacted copies alone give something away."""
+        """Test whether all of the attack needs a model.
+
+        False where redacted copies alone give something away.
+        """
         return self.threat is None or "copies" not in (self.threat.access, self.threat.least)
 
     def count(self, counts: Mapping[str, int]) -> tuple[Count, ...]:
@@ -282,7 +285,10 @@ class AttackText(StrictModel):
         return tuple(dict.fromkeys([*self.tells, *self.trend.summary.values()]))
 
     def qualifier(self, name: str) -> str:
-        """Return the label of the rest of a name: which documents, which attacker, which category."""
+        """Return the label of the rest of a name.
+
+        Which documents, which attacker, which category.
+        """
         return ", ".join(self._qualifiers.get(key, key) for key in name_parts(name)[1:])
 
     def label(self, name: str) -> str:

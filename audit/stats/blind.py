@@ -253,12 +253,13 @@ def _kernel(block: Any, unit_of: Ints, n_units: int) -> Floats:
 
 
 def _predictions(kernel: Floats, arrangements: Bools, folds: Ints) -> Floats:
-    """Predict each unit by ridge regression on the other folds, for each arrangement of the labels: same shape.
+    """Predict each unit by ridge regression on the other folds, for each arrangement of the labels.
 
-    Without fitting a fold: with G the inverse of kernel + penalty, the residuals of the units S of
-    a fold, left out, are G_SS^-1 (G y)_S (An, Liu & Venkatesh 2007, equation 14; as scikit-learn's
-    `KernelRidge` does one by one, tested). Labels are taken from their mean over all units, which
-    no permutation changes, so that a fold's own share of members does not follow from the others'.
+    Same shape. Without fitting a fold: with G the inverse of kernel + penalty, the residuals of the
+    units S of a fold, left out, are G_SS^-1 (G y)_S (An, Liu & Venkatesh 2007, equation 14; as
+    scikit-learn's `KernelRidge` does one by one, tested). Labels are taken from their mean over all
+    units, which no permutation changes, so that a fold's own share of members does not follow from
+    the others'.
     """
     targets = arrangements - arrangements.mean(axis=0)
     inverse = np.linalg.inv(kernel + PENALTY * np.eye(len(kernel)))
@@ -272,7 +273,10 @@ def _predictions(kernel: Floats, arrangements: Bools, folds: Ints) -> Floats:
 
 
 def _areas(scores: Floats, arrangements: Bools) -> Floats:
-    """Compute the AUC of each column of scores for its arrangement of labels: shape (n_arrangements,)."""
+    """Compute the AUC of each column of scores for its arrangement of labels.
+
+    The shape is (n_arrangements,).
+    """
     from scipy.stats import rankdata
 
     members = arrangements.sum(axis=0)

@@ -116,7 +116,10 @@ def advantage(guarantee: Guarantee, fpr: float = 1.0) -> float:
 
 
 def balanced_accuracy(guarantee: Guarantee) -> float:
-    """Compute the largest mean of the accuracies on both sides: the least (e^eps + delta) / (e^eps + 1)."""
+    """Compute the largest mean of the accuracies on both sides.
+
+    The least (e^eps + delta) / (e^eps + 1).
+    """
     return 1 - _crossing_rate(guarantee)
 
 
@@ -156,5 +159,8 @@ def _pieces(guarantee: Guarantee) -> Iterator[tuple[float, float, float, float]]
 
 
 def _crossing_rate(guarantee: Guarantee) -> float:
-    """Compute the false-positive rate at which `tpr` is 1 minus that rate: the largest (1 - delta) / (1 + e^eps)."""
+    """Compute the false-positive rate at which `tpr` is 1 minus that rate.
+
+    The largest (1 - delta) / (1 + e^eps).
+    """
     return max((1 - delta) / (1 + _odds(epsilon)) for epsilon, delta in guarantee.points)

@@ -1,4 +1,7 @@
-"""Two-sided intervals with one-sided bounds, sums by cluster, and medians (methods.md#statistics)."""
+"""Two-sided intervals with one-sided bounds, sums by cluster, and medians.
+
+See methods.md#statistics.
+"""
 
 from __future__ import annotations
 
@@ -293,10 +296,10 @@ def beta_interval(
     effective: float | None = None,
     note: str = " (all agree)",
 ) -> Interval:
-    """Compute the interval of a mean over clusters of whose spread nothing is known: that of as many hits among them.
+    """Compute the interval of a mean over clusters of whose spread nothing is known.
 
-    Clopper-Pearson with n = number of clusters: of all variables in [0, 1] with a given mean the
-    0/1 one spreads most (Hoeffding 1963).
+    That of as many hits among them. Clopper-Pearson with n = number of clusters: of all variables
+    in [0, 1] with a given mean the 0/1 one spreads most (Hoeffding 1963).
 
     Args:
         value: in [0, 1].

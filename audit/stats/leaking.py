@@ -1,7 +1,7 @@
-"""Numbers of units that leak, out of all that a data set holds: what was tried is scaled to what was not.
+"""Numbers of units that leak, out of all that a data set holds.
 
-A unit is a document of training, and a row a value of it. What guessing gives shows on units that
-training never saw.
+What was tried is scaled to what was not. A unit is a document of training, and a row a value of it.
+What guessing gives shows on units that training never saw.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What an attacker recognises beyond a blind guesser, over all classes and of one (methods.md#redaction-context)."""
+"""What an attacker recognises beyond a blind guesser, over all classes and of one.
+
+See methods.md#redaction-context.
+"""
 
 from typing import NamedTuple
 
@@ -11,16 +14,16 @@ from audit.stats.rates import MIN_DIFFERING_CLUSTERS, RATES, Bounds, squared_rea
 
 
 def lift_share(right: npt.ArrayLike, blind: npt.ArrayLike, clusters: npt.ArrayLike) -> Interval:
-    """Compute the share recognised of what a blind guesser misses: (accuracy - blind accuracy) / (1 - blind accuracy).
+    """Compute the share recognised of what a blind guesser misses.
 
-    That is the share gained of the rows that the guesser misses, minus the share lost of the others
-    times their odds: 0 for answers that do not depend on the truth, and 1 for whoever is always
-    right, however common the commonest class (methods.md#redaction-context). The interval is the
-    outer one of two: MOVER (Zou & Donner 2008) on the `proportion` intervals of both shares, which
-    holds where hits are rare, at the observed odds, their correlation over clusters used where it
-    is negative; and cluster-t on the linearised ratio, which knows that the odds were estimated as
-    well. Where nothing is lost and 20 clusters or more differ, losses that were not seen are not
-    reckoned with, as in `net`.
+    (accuracy - blind accuracy) / (1 - blind accuracy). That is the share gained of the rows that
+    the guesser misses, minus the share lost of the others times their odds: 0 for answers that do
+    not depend on the truth, and 1 for whoever is always right, however common the commonest class
+    (methods.md#redaction-context). The interval is the outer one of two: MOVER (Zou & Donner 2008)
+    on the `proportion` intervals of both shares, which holds where hits are rare, at the observed
+    odds, their correlation over clusters used where it is negative; and cluster-t on the linearised
+    ratio, which knows that the odds were estimated as well. Where nothing is lost and 20 clusters
+    or more differ, losses that were not seen are not reckoned with, as in `net`.
 
     Args:
         right: where the attacker is right, 0/1, shape (n,).
@@ -113,12 +116,13 @@ class WorstClass(NamedTuple):
 def worst_class(
     classes: npt.ArrayLike, predicted: npt.ArrayLike, clusters: npt.ArrayLike
 ) -> WorstClass:
-    """Compute the largest informedness of any class: the share of its rows called by it minus that of the other rows.
+    """Compute the largest informedness of any class.
 
-    Youden's J of one class against the rest (Youden 1950). By class MOVER on two `proportion`
-    intervals. The lower bound is the highest of all classes at a level divided by their number
-    (Bonferroni), which pays for picking the largest; the upper bound is the highest at the level
-    itself, for the truth of the worst class is under its own.
+    The share of its rows called by it minus that of the other rows. Youden's J of one class against
+    the rest (Youden 1950). By class MOVER on two `proportion` intervals. The lower bound is the
+    highest of all classes at a level divided by their number (Bonferroni), which pays for picking
+    the largest; the upper bound is the highest at the level itself, for the truth of the worst
+    class is under its own.
 
     Args:
         classes: shape (n,); two that occur at least.

@@ -23,7 +23,9 @@ MIN_MODELS = 2
 
 
 def logit_confidence(losses: npt.ArrayLike) -> Floats:
-    """Compute log(p / (1 - p)) of the confidence p = exp(-loss): close to Gaussian (Carlini et al., section V).
+    """Compute log(p / (1 - p)) of the confidence p = exp(-loss).
+
+    Close to Gaussian (Carlini et al., section V).
 
     Args:
         losses: nats, >= 0, any shape.

@@ -1,9 +1,9 @@
-"""A few units among many that a score puts a little higher than the others: a test of a whole tail of a ranking.
+"""A few units among many that a score puts a little higher than the others.
 
-Higher criticism (Donoho & Jin 2004) compares the share of units beyond each threshold with what
-chance puts there, and takes the threshold that is farthest out. Here the thresholds are order
-statistics of the other side, so that the counts beyond them have an exact distribution, whatever
-that of the scores.
+A test of a whole tail of a ranking. Higher criticism (Donoho & Jin 2004) compares the share of
+units beyond each threshold with what chance puts there, and takes the threshold that is farthest
+out. Here the thresholds are order statistics of the other side, so that the counts beyond them have
+an exact distribution, whatever that of the scores.
 """
 
 from functools import lru_cache
@@ -99,7 +99,10 @@ def _chances_of_at_least(n_members: int, n_others: int, size: int) -> Floats:
 
 @lru_cache(maxsize=8)  # for the scores and directions of a scan
 def _draw_smallest(n_members: int, n_others: int) -> Floats:
-    """Draw the smallest p-value of all tails where both sides are exchangeable: shape (N_DRAWS,), ascending."""
+    """Draw the smallest p-value of all tails where both sides are exchangeable.
+
+    Shape (N_DRAWS,), ascending.
+    """
     rng = np.random.default_rng(_SEED)
     tails = tail_sizes(n_others)
     steps = np.diff(np.array([0, *tails, n_others + 1]))

@@ -1,4 +1,7 @@
-"""P-values that a verdict needs, without scipy: of many tests at once, and of right guesses under a privacy bound."""
+"""P-values that a verdict needs, without scipy.
+
+Of many tests at once, and of right guesses under a privacy bound.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Differences between two scans of the same units: paired where units have values, else from two intervals.
+"""Differences between two scans of the same units.
 
-Method: methods.md#statistics.
+Paired where units have values, else from two intervals. Method: methods.md#statistics.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Power of a number of units before anything is measured: smallest limit, chance to pass, units needed.
+"""Power of a number of units before anything is measured.
 
-All of it rests on the bounds that audits draw: `rates.excess_rate` ("difference", and "plain
-difference" where nothing is taken off within a side), `rates.net` ("paired difference"),
-`roc.auc_interval` ("auc"), `roc.balanced_accuracy` and `roc.low_advantage`, at one outcome a unit.
-Numbers of hits are summed over exactly, with MOVER also where many hits would be resampled; an AUC
-is taken for normal on the logit scale, with the variance that two normal distributions of scores
-give it.
+Smallest limit, chance to pass, units needed. All of it rests on the bounds that audits draw:
+`rates.excess_rate` ("difference", and "plain difference" where nothing is taken off within a side),
+`rates.net` ("paired difference"), `roc.auc_interval` ("auc"), `roc.balanced_accuracy` and
+`roc.low_advantage`, at one outcome a unit. Numbers of hits are summed over exactly, with MOVER also
+where many hits would be resampled; an AUC is taken for normal on the logit scale, with the variance
+that two normal distributions of scores give it.
 
 A model that leaks nothing has a difference of 0, and an AUC and a balanced accuracy of 0.5. Limits
 on these two hold on both sides of 0.5: under its mirror image a score shows members as well, with
@@ -79,10 +79,10 @@ def certified(kind: MetricKind, members: int, others: int) -> float:
 
 
 def pass_power(kind: MetricKind, members: int, others: int, limit: float) -> float:
-    """Compute the chance that a model which leaks nothing passes `limit`: that the bounds for a pass are within it.
+    """Compute the chance that a model which leaks nothing passes `limit`.
 
-    Of an AUC and a balanced accuracy: between `limit` and its mirror image 1 - `limit`. Args and
-    errors are those of `certified`.
+    That the bounds for a pass are within it. Of an AUC and a balanced accuracy: between `limit` and
+    its mirror image 1 - `limit`. Args and errors are those of `certified`.
     """
     _check(kind, members, others)
     if kind == "auc":
@@ -155,11 +155,11 @@ def difference_bounds(
     others: int,
     tail: float = PASS_ALPHA,
 ) -> tuple[Floats, Floats]:
-    """Compute lower and upper bounds of outcomes, two shares of hits each, by MOVER (Zou & Donner 2008).
+    """Compute lower and upper bounds of outcomes, two shares of hits each, by MOVER.
 
-    Of a difference the hits of members and of others, of a paired one what the model does and the
-    other does not and the reverse, of a balanced accuracy the members and the others that are
-    called right; shape (n_outcomes,) each.
+    See Zou & Donner 2008. Of a difference the hits of members and of others, of a paired one what
+    the model does and the other does not and the reverse, of a balanced accuracy the members and
+    the others that are called right; shape (n_outcomes,) each.
     """
     if kind == "paired difference":
         others = members

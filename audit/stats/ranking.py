@@ -18,7 +18,9 @@ from audit.stats.roc import check_scores
 
 
 def depth(p: float, n_fields: int) -> int:
-    """Compute the number of fields in T(p): ceil(p M), where p M = 2.0000000000000004 still counts as 2.
+    """Compute the number of fields in T(p).
+
+    This is ceil(p M), where p M = 2.0000000000000004 still counts as 2.
 
     Raises:
         ValueError: p is not in (0, 1], or there are no fields.
@@ -106,11 +108,11 @@ def at(scores: npt.ArrayLike, outcomes: npt.ArrayLike, p: float) -> float:
 def at_interval(
     scores: npt.ArrayLike, hits: npt.ArrayLike, clusters: npt.ArrayLike, p: float
 ) -> Interval:
-    """Return AccAt(p) with its interval, conditional on the ranking: the fields of T(p) are taken as given.
+    """Return AccAt(p) with its interval, conditional on the ranking.
 
-    The interval is that of a proportion of these fields. Where T(p) ends among fields of equal
-    score, the value is the expected one, and the interval the outer of those with the fewest and
-    with the most hits first among them.
+    The fields of T(p) are taken as given. The interval is that of a proportion of these fields.
+    Where T(p) ends among fields of equal score, the value is the expected one, and the interval the
+    outer of those with the fewest and with the most hits first among them.
 
     Args:
         scores: larger = more plausible, shape (M,); may be infinite.
@@ -147,10 +149,10 @@ _ROUNDING = 1e-9
 
 @lru_cache(maxsize=1024)  # kinds of values often have the same counts
 def excess_p(found: int, n: int, found_others: int, n_others: int, allowed: float) -> float:
-    """Test whether a share exceeds another one by more than `allowed`, without conditioning (Santner and Snell 1980).
+    """Test whether a share exceeds another one by more than `allowed`, without conditioning.
 
-    The p-value is the chance of as large a difference, at the unknown share of the others that
-    makes it largest.
+    See Santner and Snell 1980. The p-value is the chance of as large a difference, at the unknown
+    share of the others that makes it largest.
 
     Args:
         found: of `n` units.
@@ -250,7 +252,9 @@ FEWEST_PAIRS = 5
 
 
 def rank_correlation(first: npt.ArrayLike, second: npt.ArrayLike) -> Interval:
-    """Compute Spearman's rank correlation with its interval: Fisher's z, variance of Fieller et al. (1957).
+    """Compute Spearman's rank correlation with its interval.
+
+    Fisher's z, variance of Fieller et al. (1957).
 
     Args:
         first: shape (n,), finite, at least `FEWEST_PAIRS`.

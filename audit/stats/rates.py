@@ -97,12 +97,13 @@ def net(
     rng: np.random.Generator,
     weights: Floats | None = None,
 ) -> Interval:
-    """Compute the mean of gained - lost over rows: a paired difference of rates, e.g. (|E - G| - |G - E|) / n.
+    """Compute the mean of gained - lost over rows.
 
-    BCa over clusters. Where gained and lost differ in fewer than 20 clusters (or not in all, where
-    there are fewer) the interval is MOVER (Zou & Donner 2008; Newcombe's hybrid) on the `rate` of
-    either: without any gain or loss 150 documents give about +-0.024. The rates' correlation is
-    used where it is negative, and widens the interval.
+    A paired difference of rates, e.g. (|E - G| - |G - E|) / n. BCa over clusters. Where gained and
+    lost differ in fewer than 20 clusters (or not in all, where there are fewer) the interval is
+    MOVER (Zou & Donner 2008; Newcombe's hybrid) on the `rate` of either: without any gain or loss
+    150 documents give about +-0.024. The rates' correlation is used where it is negative, and
+    widens the interval.
 
     Args:
         gained: shape (n,), in [0, 1].
@@ -129,12 +130,13 @@ def net(
 def excess_rate(
     splits: Sequence[Columns], rng: np.random.Generator, weights: Weights = None
 ) -> Interval:
-    """Compute the excess of a 0/1 outcome: (attack - baseline) over member fields minus the same over held-out fields.
+    """Compute the excess of a 0/1 outcome.
 
-    Where fewer than 20 documents of a split have a field on which attack and baseline differ, the
-    interval is MOVER (Zou & Donner 2008; Newcombe's hybrid) on the `proportion` intervals of four
-    rates, gained and lost in either split: two splits of 150 documents without any difference give
-    about +-0.034. Otherwise BCa over documents, stratified by split.
+    (attack - baseline) over member fields minus the same over held-out fields. Where fewer than 20
+    documents of a split have a field on which attack and baseline differ, the interval is MOVER
+    (Zou & Donner 2008; Newcombe's hybrid) on the `proportion` intervals of four rates, gained and
+    lost in either split: two splits of 150 documents without any difference give about +-0.034.
+    Otherwise BCa over documents, stratified by split.
 
     Args:
         splits: the rows of member fields, then those of held-out fields.

@@ -1,7 +1,8 @@
-"""Intervals of anything made of sums over documents (BCa bootstrap) or by leaving out (methods.md#statistics).
+"""Intervals of anything made of sums over documents (BCa bootstrap) or by leaving out.
 
-scipy.stats.bootstrap is not used because it resamples rows of single columns: here whole clusters
-are drawn, with several sums each, within each split. On a plain mean both agree (tested).
+See methods.md#statistics. scipy.stats.bootstrap is not used because it resamples rows of single
+columns: here whole clusters are drawn, with several sums each, within each split. On a plain mean
+both agree (tested).
 """
 
 from collections.abc import Callable, Sequence
@@ -36,12 +37,12 @@ class Jackknife(NamedTuple):
         )
 
     def skewed_reach(self) -> tuple[Floats, Floats]:
-        """Compute how far the lower and the upper cluster-t bounds lie from the value, shape (n_tails,) each.
+        """Compute how far the lower and the upper cluster-t bounds lie from the value.
 
-        At levels that resamples cannot show (`FAR_ALPHA`) the t distribution is too short on the
-        side of the longer tail. There the bound lies farther out by twice Johnson's correction for
-        skewness (1978, JASA 73), since the sample's own skewness is too small just where the bound
-        is too near (`benchmarks/ladder.py`).
+        The shape is (n_tails,) each. At levels that resamples cannot show (`FAR_ALPHA`) the t
+        distribution is too short on the side of the longer tail. There the bound lies farther out
+        by twice Johnson's correction for skewness (1978, JASA 73), since the sample's own skewness
+        is too small just where the bound is too near (`benchmarks/ladder.py`).
         """
         plain = self.reach()
         in_errors = plain / self.standard_error
@@ -298,10 +299,10 @@ def _resampled_totals(sums: list[Floats], rng: np.random.Generator, n_resamples:
 def _draw(
     counts: npt.NDArray[np.int64], rng: np.random.Generator, n_resamples: int
 ) -> npt.NDArray[np.int64]:
-    """Draw how often each distinct row occurs among as many clusters as there are, shape (n_resamples, n_rows).
+    """Draw how often each distinct row occurs among as many clusters as there are.
 
-    Either the multinomial counts at once or one cluster after the other, whichever is faster: the
-    distribution is one.
+    The shape is (n_resamples, n_rows). Either the multinomial counts at once or one cluster after
+    the other, whichever is faster: the distribution is one.
 
     Args:
         counts: how many clusters have each row, shape (n_rows,).

@@ -1,7 +1,7 @@
-"""Separation of members from non-members by a score: AUC, ROC, and the true-positive rate at a low false-positive rate.
+"""Separation of members from non-members by a score.
 
-Scores are larger for what looks more like a member; each is one independent unit (a document), see
-methods.md#statistics.
+AUC, ROC, and the true-positive rate at a low false-positive rate. Scores are larger for what looks
+more like a member; each is one independent unit (a document), see methods.md#statistics.
 """
 
 import math
@@ -36,7 +36,9 @@ lopsided."""
 
 
 def auc(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> float:
-    """Compute the chance that a member's score is above a non-member's, ties counting one half (Mann & Whitney 1947).
+    """Compute the chance that a member's score is above a non-member's, ties counting one half.
+
+    See Mann & Whitney 1947.
 
     Args:
         members: shape (n_members,), may be infinite.
@@ -159,7 +161,10 @@ def evaluated_needed(fpr: float) -> int:
 
 
 def nonmembers_needed(fpr: float) -> int:
-    """Count the non-members that `tpr_at_fpr` needs in all: one half calibrates, the other is evaluated."""
+    """Count the non-members that `tpr_at_fpr` needs in all.
+
+    One half calibrates, the other is evaluated.
+    """
     return 2 * evaluated_needed(fpr)
 
 
@@ -205,7 +210,10 @@ def quantile_index(fpr: float, n: int) -> int:
 
 
 def calibrated_tpr(members: Floats, calibration: Floats, fpr: float) -> Interval:
-    """Compute the true-positive rate at exactly `fpr`, at the threshold of sorted scores (see `tpr_at_fpr`)."""
+    """Compute the true-positive rate at exactly `fpr`, at the threshold of sorted scores.
+
+    See `tpr_at_fpr`.
+    """
     from scipy.stats import binom
 
     n = calibration.size

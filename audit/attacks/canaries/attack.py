@@ -52,9 +52,11 @@ PROVIDE = (
 TAKEN_OUT = f"{NO_CANARIES}, although its labels or the model’s are made for them"
 PUT_BACK = "scan the data set that docaudit canary insert wrote and the model was trained on"
 MIN_SIDE = 20
-"""Canaries of each side under which nothing is passed: with 16 the interval of exposure covers 0.88 instead of 0.95;
-with 20 no hit shows a rate under 0.17, which the default policy asks for. For tighter limits
-intervals decide."""
+"""Canaries of each side under which nothing is passed.
+
+With 16 the interval of exposure covers 0.88 instead of 0.95; with 20 no hit shows a rate under
+0.17, which the default policy asks for. For tighter limits intervals decide.
+"""
 SHOWN_LEVEL = 0.01
 """The level of the one-sided bound on the excess of exposure that its check names."""
 EPSILON = "epsilon"
@@ -64,11 +66,12 @@ NOT_RANKED = "no canary could be ranked"
 
 @dataclass(frozen=True)
 class Canaries(Attack):
-    """Measure extraction, exposure and epsilon of planted secrets (Parikh et al. 2022; methods.md#canaries).
+    """Measure extraction, exposure and epsilon of planted secrets.
 
-    Where there are few completions, every one is tried. Beyond that token models are attacked
-    white-box, by the relaxed attack with restarts; masked language models and models that write
-    answers decode over the candidates alone; and descent goes on from the best found.
+    See Parikh et al. 2022; methods.md#canaries. Where there are few completions, every one is
+    tried. Beyond that token models are attacked white-box, by the relaxed attack with restarts;
+    masked language models and models that write answers decode over the candidates alone; and
+    descent goes on from the best found.
 
     Attributes:
         n_epochs: of the relaxed attack, see `Inversion`.
@@ -129,7 +132,10 @@ class Canaries(Attack):
         )
 
     def trials(self, case: Case) -> list[Trial]:
-        """Make one for each canary, put in or not, in one stratum: which are taken has nothing to do with the coins."""
+        """Make one for each canary, put in or not, in one stratum.
+
+        Which are taken has nothing to do with the coins.
+        """
         return [Trial(canary.id, canary.id, STRATUM) for canary in _canaries_of(case.corpus)]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:

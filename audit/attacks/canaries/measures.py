@@ -1,4 +1,7 @@
-"""Outcomes of canaries in columns, and what is measured on them: extraction and exposure (methods.md#canaries)."""
+"""Outcomes of canaries in columns, and what is measured on them.
+
+Extraction and exposure (methods.md#canaries).
+"""
 
 from __future__ import annotations
 

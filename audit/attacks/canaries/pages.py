@@ -1,10 +1,11 @@
-"""Canaries asked of models that read pages as tokens: NLU models, text and layout classifiers, masked models.
+"""Canaries asked of models that read pages as tokens.
 
-Masked language models (methods.md#canaries): the loss of a completion is minus its
-pseudo-log-likelihood; each of its words is masked in turn and read from all others (Salazar, Liang,
-Nguyen & Kirchhoff 2020, "Masked language model scoring"; as evidence of membership Mireshghallah,
-Goyal, Uniyal, Berg-Kirkpatrick & Shokri 2022). Probabilities are among the candidates, for the
-attacker knows that no other word stands there.
+NLU models, text and layout classifiers, masked models. Masked language models
+(methods.md#canaries): the loss of a completion is minus its pseudo-log-likelihood; each of its
+words is masked in turn and read from all others (Salazar, Liang, Nguyen & Kirchhoff 2020, "Masked
+language model scoring"; as evidence of membership Mireshghallah, Goyal, Uniyal, Berg-Kirkpatrick &
+Shokri 2022). Probabilities are among the candidates, for the attacker knows that no other word
+stands there.
 
 The relaxed attack (methods.md#canary-extraction): unknown tokens are mixtures of candidates,
 changed by gradient descent (Parikh, Dupuy & Gupta 2022, "Canary extraction in natural language
@@ -289,7 +290,10 @@ def ask_page(
 
 
 def _count_unknown_words(target: TokenTarget, corpus: Corpus, canary: Canary) -> int:
-    """Count words of the prefix that are unknown tokens to the model: it cannot tell this canary from another."""
+    """Count words of the prefix that are unknown tokens to the model.
+
+    It cannot tell this canary from another.
+    """
     document = page_of(corpus, canary, canary.completion)
     completion = positions_of(canary, document)
     page = target.encode(document, around=completion)
@@ -379,7 +383,9 @@ def _candidate_page(
 def _probabilities(
     target: Target, secret: Readable, numbers: Ints, places: Ints
 ) -> Generator[Request, Any, Floats]:
-    """Ask for the probability of each candidate at one place of each of several completions: (n_rows, n_candidates).
+    """Ask for the probability of each candidate at one place of each of several completions.
+
+    The shape is (n_rows, n_candidates).
 
     Args:
         target: answers `CandidateLogits`.

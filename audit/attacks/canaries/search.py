@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -119,7 +120,9 @@ def secret_of(
 def search(
     scorer: Scorer, start: Start, secret: Secret, effort: Effort, rng: Rng
 ) -> Generator[Request, Any, Outcome]:
-    """Search for the likeliest completion and rank the true one: among all, or by descent and among fresh draws.
+    """Search for the likeliest completion and rank the true one.
+
+    Among all, or by descent and among fresh draws.
 
     Args:
         scorer: of the model.
@@ -299,7 +302,10 @@ class Asked:
         return np.array([-answer[:end].sum() for answer in answers])
 
     def decode_guided(self, n_beams: int) -> Generator[Request, Any, tuple[Ints, Floats]]:
-        """Decode over `words` alone, left to right, with the `n_beams` likeliest beginnings kept: a `Start`."""
+        """Decode over `words` alone, left to right, with the `n_beams` likeliest beginnings kept.
+
+        A `Start`.
+        """
         words = np.arange(len(self.words))
         beams = np.zeros((1, 0), np.int64)
         losses = np.zeros(1)

@@ -53,8 +53,11 @@ GUILTY: tuple[tuple[Split, Split], ...] = (
     ("heldout", "public"),
     ("member", "public"),
 )
-"""The split that a guilty reference fits better, and the other one. A reference may fit public documents better than
-audited ones: `docaudit references --train` trains on them."""
+"""The split that a guilty reference fits better, and the other one.
+
+A reference may fit public documents better than audited ones: `docaudit references --train` trains
+on them.
+"""
 _NAMES: Mapping[str, str] = SHARED["references"]
 _DOCUMENTS: Mapping[str, str] = SHARED["documents"]
 
@@ -87,7 +90,10 @@ class ComparedDocuments:
 
     @cached_property
     def public_differs(self) -> bool:
-        """Tell whether public documents differ from held-out ones: in companies, or as the blind check finds."""
+        """Tell whether public documents differ from held-out ones.
+
+        In companies, or as the blind check finds.
+        """
         if not self.alike:
             return True
         documents = [*self.of("heldout"), *self.of("public")]
@@ -296,7 +302,10 @@ def examine(role: str, compared: ComparedDocuments, losses: RoleLosses) -> Knowl
 
 
 def judge_signs(role: str, signs: Sequence[Sign]) -> Knowledge:
-    """Say what signs, at least one, say together: the strongest decides, with Bonferroni's rule over all."""
+    """Say what signs, at least one, say together.
+
+    The strongest decides, with Bonferroni's rule over all.
+    """
     strongest = min(signs, key=lambda sign: (sign.p_value, -sign.area.value))
     fitted = {strongest.better}
     if strongest.worse == "public":

@@ -1,4 +1,7 @@
-"""Other pictures of the same pages, and a model that is shown them (methods.md#checks-of-the-scan)."""
+"""Other pictures of the same pages, and a model that is shown them.
+
+See methods.md#checks-of-the-scan.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,7 +24,10 @@ BLACK_BELOW = 128
 
 
 def picture_changes() -> dict[str, PictureChange]:
-    """Return the changes that are tried, by their names: resolution, contrast, colour, direction and margins."""
+    """Return the changes that are tried, by their names.
+
+    Resolution, contrast, colour, direction and margins.
+    """
     return {
         "with pictures turned by 180 degrees": partial(_transpose, turn=Transpose.ROTATE_180),
         "with pictures turned to the left": partial(_transpose, turn=Transpose.ROTATE_90),
@@ -107,7 +113,10 @@ class Repainted:
         return np.asarray(self._change(picture), np.uint8).transpose(2, 0, 1)
 
     def ask(self, queries: Sequence[Query[A]]) -> list[A]:
-        """See `Target.ask`: the pictures of queries about pages are changed when they are opened."""
+        """See `Target.ask`.
+
+        The pictures of queries about pages are changed when they are opened.
+        """
         views: dict[int, PageView] = {}
         return self._target.ask([self._repaint(query, views) for query in queries])
 

@@ -1,4 +1,7 @@
-"""How a reference does the task beside the target, on held-out documents (methods.md#checks-of-the-scan)."""
+"""How a reference does the task beside the target, on held-out documents.
+
+See methods.md#checks-of-the-scan.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +37,11 @@ MAX_GAP = 0.10
 that memorisation takes for its baseline): references trained too little have a power of 0.6 and
 hide a leak."""
 WIDEST_GAP = 0.20
-"""A pass needs proof that the usefulness differs by less: two one-sided tests at `EQUIVALENCE` (Schuirmann 1987). The
-value is ours. It rules out references that read 21 points worse, and lets honest ones of 100
-documents pass."""
+"""A pass needs proof that the usefulness differs by less.
+
+Two one-sided tests at `EQUIVALENCE` (Schuirmann 1987). The value is ours. It rules out references
+that read 21 points worse, and lets honest ones of 100 documents pass.
+"""
 EQUIVALENCE = 0.05
 MOST_READ = 100
 """Held-out documents that both are compared on, at most."""

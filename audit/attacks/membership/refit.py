@@ -35,9 +35,11 @@ from audit.stats.roc import auc_interval
 MOST = 200
 """Documents of a split that are compared, at most: they show an area of 0.6 in 9 of 10 scans."""
 HIGHEST = 0.65
-"""Area up to which the target may separate held-out documents from public ones: what `default.toml` allows members.
-That a test was made shows nothing: of 20 public documents a refitted model separates many without
-being noticed."""
+"""Area up to which the target may separate held-out documents from public ones.
+
+What `default.toml` allows members. That a test was made shows nothing: of 20 public documents a
+refitted model separates many without being noticed.
+"""
 REDRAW = SENTENCES["redraw"]
 SUBJECT = "training on the unseen documents"
 UNCONTROLLED = "public documents differ from unseen ones even without the model, and no baseline shows the effect"
@@ -86,7 +88,9 @@ def _named(document: Document, companies: frozenset[str]) -> bool:
 
 
 class Reference(NamedTuple):
-    """The models that the target's loss is compared with: see `reference_of`, and `innocence.examine`.
+    """The models that the target's loss is compared with.
+
+    See `reference_of`, and `innocence.examine`.
 
     Attributes:
         role: empty without a reference.
@@ -104,7 +108,9 @@ class Reference(NamedTuple):
         return self.knowledge is not None and self.knowledge.guilty
 
     def controls(self, area: Interval) -> bool:
-        """Test whether they show what a difference in kind does: baselines that know neither kind of documents.
+        """Test whether they show what a difference in kind does.
+
+        Baselines that know neither kind of documents.
 
         Args:
             area: their own, of held-out documents against public ones.

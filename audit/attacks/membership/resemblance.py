@@ -41,8 +41,10 @@ MOST_SHARED = 0.5
 """The share of held-out documents that may share such a value with a training document, whatever chance makes of the
 split: beyond it the unseen documents are about the same people. In the samples 0.04 to 0.29 do."""
 ATTACKS = ("attribute_inference", "membership", "memorisation", "reconstruction")
-"""Attacks that compare training documents with held-out ones. Documents of one provider resemble each other, and
-provider membership compares providers."""
+"""Attacks that compare training documents with held-out ones.
+
+Documents of one provider resemble each other, and provider membership compares providers.
+"""
 _DIGITS = re.compile(r"\d+")
 _ROWS = 1_000
 
@@ -221,9 +223,10 @@ class _Vocabulary:
 
 
 def p_more(heldout: Floats, beside: Floats) -> float:
-    """Return the one-sided p-value against "held-out documents resemble no more" (Mann and Whitney 1947).
+    """Return the one-sided p-value against "held-out documents resemble no more".
 
-    Ties are corrected for in the normal approximation of the permutation distribution.
+    See Mann and Whitney 1947. Ties are corrected for in the normal approximation of the permutation
+    distribution.
     """
     from scipy.stats import mannwhitneyu
 

@@ -1,7 +1,8 @@
-"""Pages written otherwise than in training: do members fit the model better in another way of writing?
+"""Pages written otherwise than in training.
 
-Some members search among many ways of writing, others confirm the best one. So the level of the
-test holds however many ways are tried (methods.md#checks-of-the-scan).
+Do members fit the model better in another way of writing? Some members search among many ways of
+writing, others confirm the best one. So the level of the test holds however many ways are tried
+(methods.md#checks-of-the-scan).
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -125,7 +125,10 @@ class Memorisation(Attack):
         return reasons
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
-        """See `Attack.units`: member documents with such a question, which model and baselines are both asked."""
+        """See `Attack.units`.
+
+        Member documents with such a question, which model and baselines are both asked.
+        """
         trained = questions.trained_on(corpus)
         documents: dict[str, set[str]] = defaultdict(set)
         for question in questions.all_questions(corpus):

@@ -25,8 +25,11 @@ from audit.corpus.removal.proof import survives, why_derivable
 
 Context = Literal["exact", "paraphrased", "no_text", "brightness_130", "decoy"]
 CONTEXTS: tuple[Context, ...] = get_args(Context)
-"""The context of training, and one for each thing that may differ: question, text, image, removed value. A limit holds
-against each. More would leave more models undecided (benchmarks/memorisation_calibration.py)."""
+"""The context of training, and one for each thing that may differ.
+
+Question, text, image, removed value. A limit holds against each. More would leave more models
+undecided (benchmarks/memorisation_calibration.py).
+"""
 DISCOVERABLE = "discoverable"
 """Beside the contexts: answers that sampling gives, with page and question as in training."""
 METHODS: tuple[str, ...] = (*CONTEXTS, DISCOVERABLE, NEAR)

@@ -1,10 +1,11 @@
-"""Conditions under which net speaks of memory: of the baseline, of the pages, and of both without memory.
+"""Conditions under which net speaks of memory.
 
-A baseline that is stronger than the target answers on its own what the target remembers, and hides
-it; a weaker one makes guesses look like memory. Both show on held-out documents, which neither saw:
-in how well complete pages are read (the gap of ANLS, paired by question) and in net itself, answers
-removed. What is shown to be wrong leaves everything undecided; what is only not shown to be right
-lets nothing pass, and a leak that is found all the same stands.
+Of the baseline, of the pages, and of both without memory. A baseline that is stronger than the
+target answers on its own what the target remembers, and hides it; a weaker one makes guesses look
+like memory. Both show on held-out documents, which neither saw: in how well complete pages are read
+(the gap of ANLS, paired by question) and in net itself, answers removed. What is shown to be wrong
+leaves everything undecided; what is only not shown to be right lets nothing pass, and a leak that
+is found all the same stands.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from audit.measurements import Check, Estimate, Measurement, Unresolved
 
 GAP = "anls_gap.heldout"
 MAX_ANLS_GAP = 0.02
-"""f_G must be as strong as f: held-out ANLS within 2 points (methods.md#memorisation). Further apart is what has its
-whole 95 % interval beyond them: as points alone they part two models of equal skill in half of all
-audits."""
+"""f_G must be as strong as f: held-out ANLS within 2 points (methods.md#memorisation).
+
+Further apart is what has its whole 95 % interval beyond them: as points alone they part two models
+of equal skill in half of all audits.
+"""
 WIDE_ANLS_GAP = 0.10
 """A baseline has to be shown to read at most so much better than the target, one-sided at `EQUIVALENCE` (of two
 one-sided tests, Schuirmann 1987, the one that bears on a pass). To show 2 points would take
@@ -28,8 +31,11 @@ thousands of questions, and how much a stronger baseline can hide is held to `MA
 counts."""
 EQUIVALENCE = 0.05
 MAX_HIDDEN = 0.05
-"""Share of held-out questions that the baseline may answer beyond the target: it could hide as much memory of members.
-It is the limit of the default policy; a leak of twice that passes in at most 2.5 % of audits."""
+"""Share of held-out questions that the baseline may answer beyond the target.
+
+It could hide as much memory of members. It is the limit of the default policy; a leak of twice that
+passes in at most 2.5 % of audits.
+"""
 CONTROL = 0.005
 """One-sided level at which net on held-out documents is not 0 in another context (0.05 over five
 contexts)."""

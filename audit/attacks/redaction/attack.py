@@ -45,12 +45,13 @@ UNIT = "documents"
 
 @dataclass(frozen=True)
 class RedactionContext(Attack):
-    """Predict categories of redacted values from their context (methods.md#redaction-context; Beltrame et al. 2024).
+    """Predict categories of redacted values from their context.
 
-    Every value that may be attacked is hidden as the manifest says, and a linear SVM that saw other
-    documents tells its category from its sentence, or on a page with boxes from its lines, its
-    place and the width of the bar. No model is needed for that; what the target adds is measured
-    beside it, where it names tags or hidden words.
+    See methods.md#redaction-context; Beltrame et al. 2024. Every value that may be attacked is
+    hidden as the manifest says, and a linear SVM that saw other documents tells its category from
+    its sentence, or on a page with boxes from its lines, its place and the width of the bar. No
+    model is needed for that; what the target adds is measured beside it, where it names tags or
+    hidden words.
 
     Attributes:
         n_folds: of the cross-validation by document.
@@ -84,12 +85,13 @@ class RedactionContext(Attack):
         return None
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
-        """See `Attack.units`: documents with a redacted value, those that are never divided being one.
+        """See `Attack.units`.
 
-        A lift cannot exceed what naming the commonest category leaves. Its share of that rests on
-        documents with a value of another category; the category told best on those with the rarest
-        that is judged, against all documents with others; what the target adds on members and
-        held-out documents with a value of another category.
+        Documents with a redacted value, those that are never divided being one. A lift cannot
+        exceed what naming the commonest category leaves. Its share of that rests on documents with
+        a value of another category; the category told best on those with the rarest that is judged,
+        against all documents with others; what the target adds on members and held-out documents
+        with a value of another category.
         """
         spans = (
             () if corpus.manifest.redaction is None else redacted_spans(corpus.documents, "fixed")

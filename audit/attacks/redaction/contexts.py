@@ -135,7 +135,10 @@ def documents_of(corpus: Corpus, spans: Sequence[RedactedSpan]) -> Ints:
 
 
 def groups_of(documents: Sequence[Document]) -> Ints:
-    """Number each document, the same for those that share a provider or are equal texts: (n_documents,)."""
+    """Number each document, the same for those that share a provider or are equal texts.
+
+    The shape is (n_documents,).
+    """
     texts = defaultdict[str, list[str]](list)
     providers = defaultdict[str, list[str]](list)
     for document in documents:
@@ -184,7 +187,10 @@ def predict_blindly(training: Samples, held: Samples) -> dict[str, Ints]:
 
 
 def features_of(training: Samples, held: Samples) -> tuple[Features, Features]:
-    """Make the features of what a classifier is fitted on, and tried on: TF-IDF and, on pages, the layout."""
+    """Make the features of what a classifier is fitted on, and tried on.
+
+    TF-IDF and, on pages, the layout.
+    """
     from scipy.sparse import hstack
 
     first, second = tfidf(training.spans, held.spans)
@@ -197,7 +203,9 @@ def features_of(training: Samples, held: Samples) -> tuple[Features, Features]:
 def tfidf(
     training: Sequence[RedactedSpan], held: Sequence[RedactedSpan]
 ) -> tuple[Features, Features]:
-    """Compute TF-IDF of contexts, and of the mask's length where it shows: two sparse matrices of the same columns.
+    """Compute TF-IDF of contexts, and of the mask's length where it shows.
+
+    Two sparse matrices of the same columns.
 
     Args:
         training: what terms and their weights are taken from; at least one.
@@ -254,7 +262,10 @@ def layout(training: Samples, held: Samples) -> tuple[Floats, Floats] | None:
 
 
 def dictionary(training: Samples) -> tuple[Ints, ...]:
-    """Return the lengths of the distinct values of each of `CATEGORIES`, which an attacker knows: (n_values,) each."""
+    """Return the lengths of the distinct values of each of `CATEGORIES`, which an attacker knows.
+
+    The shape is (n_values,) each.
+    """
     values: list[dict[str, int]] = [{} for _ in CATEGORIES]
     for span, value, category in zip(
         training.spans, training.values, training.classes, strict=True
