@@ -32,6 +32,7 @@ from audit.extensions.exchange import BoundlessError, HttpReply, Origin, cleaned
 from audit.files import table_beside
 from audit.measurements import Diagnostic
 from audit.targets import fill_text, interface
+from audit.targets.answering.denoiser import is_other_denoiser
 from audit.targets.answering.reader import LONGEST_ANSWER, QUESTION
 from audit.targets.answering.rows import NO_WORDS, refuse_documents
 from audit.targets.answering.target import AnsweringTarget
@@ -321,6 +322,12 @@ class RemoteTarget(interface.NoModel):
             TargetCard(*given),
             (WORDS["weights"].format(model=name, **words),),
         )
+
+    def accepts_start(self, start: CheckpointFolder, own_folder: CheckpointFolder) -> str | None:
+        """See `ReferenceRules`: such models begin as such, unless they begin as T5."""
+        if is_other_denoiser(start, own_folder):
+            return super().accepts_start(start, own_folder)
+        return None
 
     def check(self, corpus: Corpus) -> None:
         """Refuse a corpus that the model cannot be asked about, and ask some questions twice."""

@@ -1,4 +1,7 @@
-"""References: models that never saw the audited documents, or only half of them: given, loaded and checked."""
+"""References that are given, loaded and checked.
+
+They are models that never saw the audited documents, or only half of them.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,22 +11,19 @@ from typing import Any, Literal
 
 import torch
 
-from audit.cards import SERVED, ReferenceCard
+from audit.cards import ReferenceCard
 from audit.corpus.documents import Corpus
 from audit.errors import TargetError, UsageError
 from audit.references import TEXTS, provenance, wording
 from audit.references.recipes import UNFINISHED
-from audit.targets import OWN_VOCABULARIES, TABLE
+from audit.targets import OWN_VOCABULARIES
 from audit.targets.answering.denoiser import Denoiser, is_denoiser, load_denoiser, text_tokens
-from audit.targets.answering.reader import TokenReader
-from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint import folder as checkpoint_folder
 from audit.targets.checkpoint.loading import load_tokenizer
 from audit.targets.checkpoint.safety import hub_hint
-from audit.targets.encoders.families import OpenImage, PageImageReader
+from audit.targets.encoders.families import PageImageReader
 from audit.targets.encoders.loading import load
 from audit.targets.encoders.target import EncoderTarget
-from audit.targets.extractive import ExtractiveTarget, is_extractive
 from audit.targets.interface import FillMask
 from audit.targets.opening import Checkpoint, target_of
 
@@ -57,11 +57,9 @@ class GivenFolder:
             TargetError: see `open_checkpoint`.
         """
         opened = checkpoint_folder.open_checkpoint(self.path, self.base)
-        return (
-            opened
-            if self.number_format == "auto"
-            else checkpoint_folder.in_format(opened, self.number_format)
-        )
+        if self.number_format == "auto":
+            return opened
+        return checkpoint_folder.in_format(opened, self.number_format)
 
 
 @dataclass(frozen=True)
@@ -120,38 +118,79 @@ def locate(
             f"--reference: no reference is called {unknown[0]!r}",
             f"one of {', '.join(REFERENCE_NAMES)}",
         )
-    corpus = audited.corpus
-    base = None if audited.folder.base is None else audited.folder.base.own_path
-    number_format = audited.folder.number_format
-    if number_format == "auto" and audited.target.card.dtype == "bfloat16":
-        number_format = "bfloat16"  # whatever they are stored in, and half the memory
+    base = _base_path(audited)
+    number_format = _number_format_of(audited)
     folders: dict[str, list[GivenFolder]] = {}
     for name in REFERENCE_NAMES:
-        named = getattr(corpus.manifest.references, name) or ()
-        paths = [corpus.root / path for path in ((named,) if isinstance(named, str) else named)]
-        source: Source = "manifest"
         if name in given:
-            paths, source = [*given[name]], "command line"
-        elif name == "pretrained" and base is not None and not paths:
-            paths, source = [base], "adapter"
-        lost = next(
-            (
-                path
-                for path in paths
-                if not path.is_dir() and not checkpoint_folder.is_checkpoint(path)
-            ),
-            None,
-        )
-        if lost is not None:
-            hint = hub_hint(lost) if source == "command line" else ""
-            raise TargetError(f"reference {name} ({source}): {lost} is not a folder", hint)
-        if len(paths) > 1 and name in ("auxiliary", "pretrained"):
-            raise UsageError(f"--reference {name}: {len(paths)} folders", "there is one of it")
-        held: checkpoint_folder.NumberFormat = number_format if name in SAME_KIND else "auto"
-        own = [GivenFolder(path, source, base, held) for path in paths]
-        if own:
-            folders[name] = own
+            paths = list(given[name])
+            source: Source = "command line"
+        else:
+            paths, source = _unasked_paths(name, audited)
+        _check_paths(name, source, paths)
+        if not paths:
+            continue
+        if name in SAME_KIND:
+            folders[name] = [GivenFolder(path, source, base, number_format) for path in paths]
+        else:
+            folders[name] = [GivenFolder(path, source, base) for path in paths]
     return folders
+
+
+def _base_path(audited: AuditedModel) -> Path | None:
+    """Return the folder of what an audited adapter was trained on; None for a whole model."""
+    if audited.folder.base is None:
+        return None
+    return audited.folder.base.own_path
+
+
+def _number_format_of(audited: AuditedModel) -> checkpoint_folder.NumberFormat:
+    """Return the number format that models of the target's kind are held in."""
+    if audited.folder.number_format == "auto" and audited.target.card.dtype == "bfloat16":
+        return "bfloat16"  # whatever they are stored in, and half the memory
+    return audited.folder.number_format
+
+
+def _unasked_paths(name: str, audited: AuditedModel) -> tuple[list[Path], Source]:
+    """List the folders of a reference that the command line does not name, and say who names them."""
+    corpus = audited.corpus
+    in_manifest = getattr(corpus.manifest.references, name) or ()
+    if isinstance(in_manifest, str):
+        in_manifest = (in_manifest,)
+    base = _base_path(audited)
+    if name == "pretrained" and base is not None and not in_manifest:
+        return [base], "adapter"
+    return [corpus.root / path for path in in_manifest], "manifest"
+
+
+def _check_paths(name: str, source: Source, paths: Sequence[Path]) -> None:
+    """Refuse paths that are no folders, and several of a reference of which there is one.
+
+    Raises:
+        TargetError: a path is no folder.
+        UsageError: there are several.
+    """
+    for path in paths:
+        if not path.is_dir() and not checkpoint_folder.is_checkpoint(path):
+            hint = hub_hint(path) if source == "command line" else ""
+            raise TargetError(f"reference {name} ({source}): {path} is not a folder", hint)
+    if len(paths) > 1 and name in ("auxiliary", "pretrained"):
+        raise UsageError(f"--reference {name}: {len(paths)} folders", "there is one of it")
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """A folder that is to be loaded as a reference.
+
+    Attributes:
+        role: see `Reference`.
+        folder: the folder.
+        members: see `Reference`.
+    """
+
+    role: str
+    folder: GivenFolder
+    members: frozenset[str] | None = None
 
 
 def load_same_kind(
@@ -174,27 +213,41 @@ def load_same_kind(
             itself.
         ManifestError: the list of the splits' members cannot be used.
     """
-    chosen: list[tuple[str, GivenFolder, frozenset[str] | None]] = []
+    chosen: list[_Chosen] = []
     uncounted: list[str] = []
+    pretrained = given.get("pretrained", ())
     if "baselines" in wanted:
-        folders = [own for folder in given.get("baselines", ()) for own in _checkpoints(folder)]
-        chosen += [(f"baseline-{number}", folder, None) for number, folder in enumerate(folders)]
+        chosen += _choose_baselines(given.get("baselines", ()))
     if "pretrained" in wanted:
-        for folder in given.get("pretrained", ()):
-            why = _why_not_asked(folder, audited)
-            uncounted += (
-                [] if why is None else [f"pretrained ({folder.path.name}) did not count: {why}"]
-            )
-            chosen += [("pretrained", folder, None)] if why is None else []
+        for folder in pretrained:
+            reason = _why_not_asked(folder, audited)
+            if reason is None:
+                chosen.append(_Chosen("pretrained", folder))
+            else:
+                uncounted.append(f"pretrained ({folder.path.name}) did not count: {reason}")
     if "splits" in wanted:
-        splits = [
-            (replace(folder, path=path), members)
-            for folder in given.get("splits", ())
-            for path, members in provenance.read_splits(folder.path, audited.corpus)
-        ]
-        chosen += [(f"split-{number}", *split) for number, split in enumerate(splits)]
-    start = next((folder.path for folder in given.get("pretrained", ())), None)
-    return tuple(_load(*one, audited, start) for one in chosen), tuple(uncounted)
+        chosen += _choose_splits(given.get("splits", ()), audited.corpus)
+    start = pretrained[0].path if pretrained else None
+    references = tuple(_load(choice, audited, start) for choice in chosen)
+    return references, tuple(uncounted)
+
+
+def _choose_baselines(folders: Sequence[GivenFolder]) -> list[_Chosen]:
+    """Number the checkpoints of baselines."""
+    checkpoints: list[GivenFolder] = []
+    for folder in folders:
+        checkpoints += _checkpoints(folder)
+    return [_Chosen(f"baseline-{number}", folder) for number, folder in enumerate(checkpoints)]
+
+
+def _choose_splits(folders: Sequence[GivenFolder], corpus: Corpus) -> list[_Chosen]:
+    """Number the split models, each with the ids of its documents."""
+    chosen: list[_Chosen] = []
+    for folder in folders:
+        for path, members in provenance.read_splits(folder.path, corpus):
+            checkpoint = replace(folder, path=path)
+            chosen.append(_Chosen(f"split-{len(chosen)}", checkpoint, members))
+    return chosen
 
 
 def _why_not_asked(start: GivenFolder, audited: AuditedModel) -> str | None:
@@ -202,33 +255,23 @@ def _why_not_asked(start: GivenFolder, audited: AuditedModel) -> str | None:
 
     None where it can.
 
-    Models that write answers begin as such, unless they begin as T5; a masked language model too. A
-    tagger, or a model that points at answers, mostly begins as a masked language model or a bare
-    encoder: these give no loss of tags or answers, and are the start of a tagger's public model
-    only.
+    A tagger mostly begins as a masked language model or a bare encoder: these give no loss of tags,
+    and are the start of a tagger's public model only. So it is loaded to tell.
     """
     target = audited.target
-    if isinstance(target, EncoderTarget):
-        try:
-            folder = start.checkpoint
-        except TargetError as error:
-            return error.problems[0].replace(str(start.path), "it")
-        provenance.refuse_the_target("pretrained", folder, audited.folder)
-        try:
-            _load_of_kind("pretrained", folder, audited)
-        except TargetError as error:
-            return (
-                error.problems[0].removeprefix("reference pretrained: ").replace(str(folder), "it")
-            )
-        return None
-    if isinstance(target, ExtractiveTarget):
-        return None if is_extractive(start.checkpoint) else "it points at no answers"
-    other, own = (folder.config.get("model_type") for folder in (start.checkpoint, audited.folder))
-    if (isinstance(target, AnsweringTarget) or own == SERVED) and (
-        own == other or not is_denoiser(start.checkpoint)
-    ):
-        return None
-    return f"it is no {target.card.task} model"
+    if not target.starts_as_other_kind:
+        return target.accepts_start(start.checkpoint, audited.folder)
+    try:
+        folder = start.checkpoint
+    except TargetError as error:
+        return error.problems[0].replace(str(start.path), "it")
+    provenance.refuse_the_target("pretrained", folder, audited.folder)
+    try:
+        reference = _open_beside(folder, audited)
+    except TargetError as error:
+        return error.problems[0].removeprefix("reference pretrained: ").replace(str(folder), "it")
+    reason = target.accepts(reference)
+    return None if reason is None else f"it {reason}"
 
 
 def _checkpoints(folder: GivenFolder) -> list[GivenFolder]:
@@ -236,37 +279,45 @@ def _checkpoints(folder: GivenFolder) -> list[GivenFolder]:
     path = folder.path
     if checkpoint_folder.is_checkpoint(path):
         return [folder]
-    finished = (own for own in path.iterdir() if not own.name.startswith(UNFINISHED))
-    inside = sorted(own for own in finished if checkpoint_folder.is_checkpoint(own))
+    finished = (child for child in path.iterdir() if not child.name.startswith(UNFINISHED))
+    inside = sorted(child for child in finished if checkpoint_folder.is_checkpoint(child))
     if not inside:
         raise TargetError(f"reference baselines: {path} is no checkpoint and holds none")
-    return [replace(folder, path=own) for own in inside]
+    return [replace(folder, path=child) for child in inside]
 
 
-def _load(
-    role: str,
-    given: GivenFolder,
-    members: frozenset[str] | None,
-    audited: AuditedModel,
-    start: Path | None,
-) -> Reference:
-    folder = given.checkpoint
+def _load(choice: _Chosen, audited: AuditedModel, start: Path | None) -> Reference:
+    """Load and check a reference of the target's own kind.
+
+    Args:
+        choice: its folder and role.
+        audited: the target and its data set.
+        start: what the target was fine-tuned from, when somebody named it.
+
+    Raises:
+        TargetError: it cannot be loaded, is of another kind, or saw what it must not.
+    """
+    role = choice.role
+    folder = choice.folder.checkpoint
     distance = provenance.refuse_the_target(role, folder, audited.folder)
-    if members is None and role != "pretrained":
+    if choice.members is None and role != "pretrained":
         provenance.refuse_unfit(role, folder, audited.corpus, audited.folder)
     loaded = _load_of_kind(role, folder, audited)
-    if audited.folder.base is not None and not folder.weights & audited.folder.base.weights:
+    base = audited.folder.base
+    if base is not None and not folder.weights & base.weights:
         distance = provenance.distance_of_models(audited.target.model, loaded.model)
-    start = None if role == "pretrained" else start
-    models = (audited.target, loaded)
     provenance.refuse_a_near_copy(
-        role, folder.path, audited.folder.path, distance, models, audited.corpus, start
+        provenance.Suspect(role, folder.path, loaded, distance),
+        audited.target,
+        audited.folder.path,
+        audited.corpus,
+        None if role == "pretrained" else start,
     )
-    if audited.folder.base is not None:
+    if base is not None:
         share_weights(loaded.model, audited.target.model)
     adapter = provenance.adapter_of(folder.path)
     recipe = None if adapter is None else {"adapter": adapter}
-    return Reference(role, folder, given.source, loaded, members, recipe)
+    return Reference(role, folder, choice.folder.source, loaded, choice.members, recipe)
 
 
 def share_weights(model: Any, other: Any) -> None:
@@ -275,9 +326,9 @@ def share_weights(model: Any, other: Any) -> None:
     Of an adapter's base these are all but those that the adapter changes: models of one base are in
     memory once.
     """
-    known = dict(other.named_parameters(remove_duplicate=False))
+    weights_of_other = dict(other.named_parameters(remove_duplicate=False))
     for name, weights in model.named_parameters():
-        twin = known.get(name)
+        twin = weights_of_other.get(name)
         if twin is not None and twin.dtype == weights.dtype and torch.equal(twin, weights):
             weights.data = twin.data
 
@@ -290,49 +341,29 @@ def _load_of_kind(
     Raises:
         TargetError: it cannot be loaded, or is of another kind than the target.
     """
-    target, corpus = audited.target, audited.corpus
-    if isinstance(target, EncoderTarget):
-        reference = target_of(folder, corpus, target.card.device, target.batch_tokens)
-    else:
-        reference = target_of(folder, corpus, target.card.device, batch_rows=target.batch_rows)
-    own, other = target.card, reference.card
-    if SERVED in (own.family, other.family) and own.task == other.task:
+    target = audited.target
+    reference = _open_beside(folder, audited)
+    reason = target.accepts(reference)
+    if reason is not None:
+        raise TargetError(*wording("other_kind", role=role, folder=folder, reason=reason))
+    sees_alike = target.card.resolution == reference.card.resolution
+    if role == "pretrained" or sees_alike or target.is_served_as(reference):
         return reference
-    if (own.family, own.task) != (other.family, other.task):
-        raise TargetError(
-            *wording(
-                "other_kind",
-                role=role,
-                folder=folder,
-                other=other.architecture,
-                own=own.architecture,
-            )
+    raise TargetError(
+        *wording(
+            "other_pictures",
+            role=role,
+            folder=folder,
+            own=target.card.resolution,
+            other=reference.card.resolution,
         )
-    if isinstance(target, EncoderTarget) and isinstance(reference, EncoderTarget):
-        # Losses compare only over the same tags, or for masked language models the same tokens.
-        masked = own.task == "mlm"
-        tokens = (
-            [model.encoder.tokenizer.get_vocab() for model in (reference, target)]
-            if masked
-            else [{}, {}]
-        )
-        if sorted(reference.labels) != sorted(target.labels) or tokens[0] != tokens[1]:
-            raise TargetError(
-                *wording(
-                    "other_outputs", role=role, folder=folder, what=("labels", "tokens")[masked]
-                )
-            )
-    if role != "pretrained" and own.resolution != other.resolution:
-        raise TargetError(
-            *wording(
-                "other_pictures",
-                role=role,
-                folder=folder,
-                own=own.resolution,
-                other=other.resolution,
-            )
-        )
-    return reference
+    )
+
+
+def _open_beside(folder: checkpoint_folder.CheckpointFolder, audited: AuditedModel) -> Checkpoint:
+    """Open a checkpoint on the target's device, with batches of the size of the target's."""
+    target = audited.target
+    return target_of(folder, audited.corpus, target.card.device, **target.batch_options)
 
 
 PublicModel = EncoderTarget | Denoiser
@@ -340,28 +371,23 @@ PublicModel = EncoderTarget | Denoiser
 
 
 def takes_public_model(target: Checkpoint) -> bool:
-    """Test whether a public model can propose tokens to this target: it reads pages as tokens of its vocabulary."""
+    """Test whether a public model can propose tokens to this target.
+
+    It reads pages as tokens of the target's vocabulary.
+    """
     if target.card.family in OWN_VOCABULARIES:
         return False
-    return isinstance(target, EncoderTarget) or tokenizer_of(target) is not None
+    return target.public_tokenizer is not None
 
 
 def advise_public_model(target: Checkpoint) -> str:
     """Advise the owner how to provide a public model."""
-    if not isinstance(target, EncoderTarget):
-        return str(
-            TEXTS[
-                "longformer" if target.card.family in TABLE["answering"]["robertas"] else "denoiser"
-            ]
-        )
-    return str(TEXTS["masked" if has_masked_head(target) else "text_model"]).format(
-        family=target.family.name
-    )
+    return str(TEXTS[target.public_kind]).format(family=target.card.family)
 
 
-def has_masked_head(target: EncoderTarget) -> bool:
+def has_masked_head(target: Checkpoint) -> bool:
     """Test whether a public model of the target's own family can be trained."""
-    return "mlm" in target.family.heads
+    return target.public_kind == "masked"
 
 
 def is_masked(folder: checkpoint_folder.CheckpointFolder) -> bool:
@@ -381,16 +407,6 @@ def may_propose(path: Path, target: Checkpoint) -> bool:
     return is_masked(folder)
 
 
-def tokenizer_of(target: Checkpoint) -> Any:
-    """Return the tokenizer of a target that answers questions from a page's words.
-
-    None for all others.
-    """
-    if isinstance(target, AnsweringTarget) and isinstance(target.reader, TokenReader):
-        return target.reader.tokenizer
-    return None
-
-
 def load_public(
     path: checkpoint_folder.AnyFolder, target: Checkpoint, batch_tokens: int | None = None
 ) -> PublicModel:
@@ -406,21 +422,16 @@ def load_public(
             than the target.
     """
     path = checkpoint_folder.open_checkpoint(path)
-    if not isinstance(target, EncoderTarget) and is_denoiser(path):
-        denoiser = load_denoiser(path, device=target.card.device, images=_images_of(target))
-        own: Mapping[str, int] = text_tokens(tokenizer_of(target))
-        if any(own.get(token) != number for token, number in denoiser.text_tokens.items()):
-            raise TargetError(*wording("other_tokens", role="auxiliary", path=path))
+    device = target.card.device
+    images = target.public_images
+    if target.takes_denoiser and is_denoiser(path):
+        denoiser = load_denoiser(path, device=device, images=images)
+        _check_text_tokens(path, denoiser, target)
         return denoiser
-    public = load(
-        path, device=target.card.device, batch_tokens=batch_tokens, images=_images_of(target)
-    )
+    public = load(path, device=device, batch_tokens=batch_tokens, images=images)
     if FillMask not in public.answers:
         raise TargetError(f"reference auxiliary: {path} has no masked-language-model head")
-    # Beside a page's words the row of a model that answers holds an end and a question of two
-    # tokens at least, and to a masked language model the page comes with its own two tokens around
-    # it.
-    needed = target.card.max_tokens - (0 if isinstance(target, EncoderTarget) else 1)
+    needed = target.longest_public_page
     if public.card.max_tokens < needed:
         raise TargetError(
             *wording("shorter_pages", path=path, needed=needed, read=public.card.max_tokens)
@@ -430,11 +441,18 @@ def load_public(
     return public
 
 
-def _images_of(target: Checkpoint) -> OpenImage | None:
-    """Return the function that opens the pages' images; None for targets that see none."""
-    if isinstance(target, EncoderTarget):
-        return getattr(target.encoder.page_images, "open_image", None)
-    return target.images if isinstance(target, AnsweringTarget) else None
+def _check_text_tokens(
+    path: checkpoint_folder.CheckpointFolder, denoiser: Denoiser, target: Checkpoint
+) -> None:
+    """Refuse a denoiser whose tokens of text are not the target's.
+
+    Raises:
+        TargetError: they are not.
+    """
+    tokens = text_tokens(target.public_tokenizer)
+    for token, number in denoiser.text_tokens.items():
+        if tokens.get(token) != number:
+            raise TargetError(*wording("other_tokens", role="auxiliary", path=path))
 
 
 def check_image_input(
@@ -448,11 +466,14 @@ def check_image_input(
     Raises:
         TargetError: it does not.
     """
-    own = target.encoder.page_images if isinstance(target, EncoderTarget) else None
-    if page_images is not None and (
-        own is None or (own.size, own.scale) != (page_images.size, page_images.scale)
-    ):
-        raise TargetError(*wording("other_images", role=role, path=path))
+    if page_images is None:
+        return
+    taken_by_target = target.page_images
+    if taken_by_target is not None:
+        size_and_scale = (page_images.size, page_images.scale)
+        if (taken_by_target.size, taken_by_target.scale) == size_and_scale:
+            return
+    raise TargetError(*wording("other_images", role=role, path=path))
 
 
 def check_tokens(
@@ -463,6 +484,5 @@ def check_tokens(
     Raises:
         TargetError: it has one.
     """
-    own = target.encoder.tokenizer if isinstance(target, EncoderTarget) else tokenizer_of(target)
-    if tokenizer.get_vocab() != own.get_vocab():
+    if tokenizer.get_vocab() != target.public_tokenizer.get_vocab():
         raise TargetError(*wording("other_tokens", role=role, path=path))

@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -41,9 +42,9 @@ def write_origin(
     """Write the origin of a model into its folder; it is hashes only, hexadecimal and sorted.
 
     Args:
-        folder: of the checkpoint.
+        folder: folder of the checkpoint.
         corpus: the data set.
-        documents: that it was trained on; copies share a hash.
+        documents: documents that it was trained on; copies share a hash.
         start: the checkpoint whose weights its training began with, if any; an adapter is named in
             words.
     """
@@ -58,7 +59,9 @@ def write_origin(
 def refuse_the_target(
     role: str, folder: CheckpointFolder, target: CheckpointFolder
 ) -> float | None:
-    """Refuse the target as its own reference: a baseline with the target's own memory would hide every leak.
+    """Refuse the target as its own reference.
+
+    A baseline with the target's own memory would hide every leak.
 
     Returns:
         The distance of the weights, see `distance_of_weights`.
@@ -80,16 +83,16 @@ def adapter_of(folder: Path) -> str | None:
     None where none is stated.
     """
     try:
-        said = json.loads((folder / FILE_NAME).read_text(encoding="utf-8")).get("adapter")
+        adapter = json.loads((folder / FILE_NAME).read_text(encoding="utf-8")).get("adapter")
     except (OSError, ValueError, AttributeError, RecursionError):
         return None
-    return said if isinstance(said, str) else None
+    return adapter if isinstance(adapter, str) else None
 
 
 def refuse_unfit(
     role: str, folder: CheckpointFolder, corpus: Corpus, target: CheckpointFolder
 ) -> None:
-    """Refuse a reference that is known to have learnt audited documents, or to come from the target itself.
+    """Refuse a reference that learnt audited documents, or that comes from the target itself.
 
     A checkpoint that docaudit did not train says nothing about it, and is taken at its owner's
     word.
@@ -102,10 +105,8 @@ def refuse_unfit(
         return
     try:
         origin = json.loads(path.read_text(encoding="utf-8"))
-        documents, start = (
-            frozenset(map(str, origin["documents"])),
-            frozenset(map(str, origin["start"])),
-        )
+        documents = frozenset(map(str, origin["documents"]))
+        start = frozenset(map(str, origin["start"]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise TargetError(f"reference {role}: {path} cannot be read") from None
     shared = documents & _hashes(corpus, corpus.of("member", "heldout"))
@@ -170,10 +171,12 @@ def folder_of(number: int) -> str:
 
 
 def read_splits(folder: Path, corpus: Corpus | None = None) -> list[tuple[Path, frozenset[str]]]:
-    """List the models that `train_splits` left in a folder, each with the ids of the documents it was trained on.
+    """List the models that `train_splits` left in a folder.
+
+    Each comes with the ids of the documents that it was trained on.
 
     Args:
-        folder: that of `train_splits`.
+        folder: folder of `train_splits`.
         corpus: the data set that they are to have been trained on; None: any.
 
     Raises:
@@ -241,28 +244,35 @@ at most."""
 
 
 def distance_of_weights(one: Path, other: Path) -> float | None:
-    """Compute the distance of the weights of two checkpoints: 0 for the same weights, about 1.4 for unrelated ones.
+    """Compute the distance of the weights of two checkpoints.
 
-    The median, over the tensors that are not equal, of the L2 norm of their difference over that of
-    the larger one: so that layers which no training touched say nothing.
+    It is 0 for the same weights, and about 1.4 for unrelated ones: the median, over the tensors
+    that are not equal, of the L2 norm of their difference over that of the larger one. So layers
+    which no training touched say nothing.
 
     Returns:
         None when the checkpoints cannot be compared: `other` has less than `MIN_SHARED` of the
         tensors of `one` in their shapes; it lacks some, and all others are equal (a head was
         trained on a frozen model); or files cannot be read, which is for the loading to say.
     """
+    distances: list[float] = []
     try:
         with ExitStack() as opened:
-            own, its = (_tensors(folder, opened) for folder in (one, other))
-            distances = [
-                _relative(own[name].get_tensor(name), its[name].get_tensor(name))
-                for name in own
-                if name in its
-                and own[name].get_slice(name).get_shape() == its[name].get_slice(name).get_shape()
-            ]
+            left = _tensors(one, opened)
+            right = _tensors(other, opened)
+            for name, file in left.items():
+                if name in right and _shape(file, name) == _shape(right[name], name):
+                    pair = (file.get_tensor(name), right[name].get_tensor(name))
+                    distances.append(_relative(*pair))
     except DAMAGE:
         return None
-    return _typical(distances, len(own))
+    return _typical(distances, len(left))
+
+
+def _shape(file: Any, name: str) -> list[int]:
+    """Read the shape of a tensor in an open file of weights."""
+    shape: list[int] = file.get_slice(name).get_shape()
+    return shape
 
 
 def distance_of_models(one: Any, other: Any) -> float | None:
@@ -273,19 +283,24 @@ def distance_of_models(one: Any, other: Any) -> float | None:
     Of adapters no file holds the weights that they were merged into. Of a model that is partly kept
     in memory, because no GPU holds it, only the tensors on GPUs count.
     """
-    own, its = (
-        {n: w for n, w in m.named_parameters(remove_duplicate=False) if not w.is_meta}
-        for m in (one, other)
-    )
-    pairs = [
-        (held, its[name])
-        for name, held in own.items()
-        if name in its and held.shape == its[name].shape
+    left = _loaded_tensors(one)
+    right = _loaded_tensors(other)
+    distances = [
+        _relative(_drawn(weights), _drawn(right[name]))
+        for name, weights in left.items()
+        if name in right and weights.shape == right[name].shape
     ]
-    return _typical([_relative(*map(_drawn, pair)) for pair in pairs], len(own))
+    return _typical(distances, len(left))
+
+
+def _loaded_tensors(model: Any) -> dict[str, torch.Tensor]:
+    """Return the tensors of a model that hold numbers, by name."""
+    parameters = model.named_parameters(remove_duplicate=False)
+    return {name: weights for name, weights in parameters if not weights.is_meta}
 
 
 def _drawn(weights: torch.Tensor) -> torch.Tensor:
+    """Take at most about `DRAWN` numbers of a tensor, evenly spaced."""
     numbers = weights.detach().flatten()
     return numbers[:: -(-len(numbers) // DRAWN) or 1].cpu()
 
@@ -296,11 +311,11 @@ def _typical(distances: Sequence[float], n_tensors: int) -> float | None:
     See `distance_of_weights`.
     """
     changed = [distance for distance in distances if distance]
-    if len(distances) < max(1, MIN_SHARED * n_tensors) or (
-        not changed and len(distances) < n_tensors
-    ):
+    if len(distances) < max(1, MIN_SHARED * n_tensors):
         return None
-    return float(np.median(changed)) if changed else 0.0
+    if changed:
+        return float(np.median(changed))
+    return 0.0 if len(distances) >= n_tensors else None
 
 
 def _tensors(folder: Path, opened: ExitStack) -> Mapping[str, Any]:
@@ -317,17 +332,33 @@ def _relative(one: torch.Tensor, other: torch.Tensor) -> float:
     """
     if not (one.is_floating_point() and other.is_floating_point()):
         return 0.0
-    one, other = one.double(), other.double()
-    length = max(float(one.norm()), float(other.norm()))
-    return float((one - other).norm()) / length if length else 0.0
+    left = one.double()
+    right = other.double()
+    length = max(float(left.norm()), float(right.norm()))
+    return float((left - right).norm()) / length if length else 0.0
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A loaded reference that might be a copy of the target.
+
+    Attributes:
+        role: role of the reference.
+        folder: folder of the reference.
+        model: the loaded model.
+        distance: distance of its weights from the target's, as `refuse_the_target` returns it.
+    """
+
+    role: str
+    folder: Path
+    model: Checkpoint
+    distance: float | None
 
 
 def refuse_a_near_copy(
-    role: str,
-    folder: Path,
+    suspect: Suspect,
+    target: Checkpoint,
     target_dir: Path,
-    distance: float | None,
-    models: tuple[Checkpoint, Checkpoint],
     corpus: Corpus,
     pretrained: Path | None,
 ) -> None:
@@ -338,23 +369,26 @@ def refuse_a_near_copy(
     that were trained alike.
 
     Args:
-        role: of the reference.
-        folder: of the reference.
-        target_dir: of the target.
-        distance: of their weights, as `refuse_the_target` returns it.
-        models: target and reference, loaded.
-        corpus: whose member documents both are asked about.
+        suspect: the reference.
+        target: the audited model.
+        target_dir: folder of the target.
+        corpus: data set whose member documents both are asked about.
         pretrained: what the target was trained from, when somebody named it and it is not the
             reference.
 
     Raises:
         TargetError: it is a copy.
     """
+    role = suspect.role
+    folder = suspect.folder
+    distance = suspect.distance
     if distance is None:
         return
-    if distance <= NEAR and _alike(*(_losses(model, corpus) for model in models)):
+    if distance <= NEAR and _alike(_losses(target, corpus), _losses(suspect.model, corpus)):
         raise _refusal(role, folder, distance, ", and answers as it does")
-    moved = distance_of_weights(target_dir, pretrained) if pretrained is not None else None
+    if pretrained is None:
+        return
+    moved = distance_of_weights(target_dir, pretrained)
     if moved is not None and distance < SHARE * moved:
         raise _refusal(role, folder, distance, f", where its training has moved it by {moved:.2g}")
 
@@ -383,24 +417,30 @@ def _losses(model: Checkpoint, corpus: Corpus) -> Floats:
 
     None for models whose loss is not that of a document.
     """
-    asked = [document for document in corpus.of("member") if document.words or document.questions][
-        :MAX_DOCUMENTS
-    ]
     if AnswerLoss in model.answers:
-        queries = [
-            AnswerLoss(page_view(corpus, document), question.question, question.answers[0])
-            for document in asked
-            for question in document.questions[:1]
-            if question.answers
-        ]
-        return np.array([-float(loss.mean()) for loss in model.ask(queries)])
+        return _answer_losses(model, corpus)
     if TrainingLoss in model.answers:
-        encoded = [
-            cast("TokenTarget", model).encode(document)
-            for document in corpus.of("member")[:MAX_DOCUMENTS]
-        ]
-        pages = [page for page in encoded if page is not None and page.has_loss]
-        # The loss of the page as it is: a token in its own place.
-        losses = model.ask([TrainingLoss(page, 0, page.ids[:1]) for page in pages])
-        return np.array([float(loss[0]) for loss in losses])
+        return _page_losses(cast("TokenTarget", model), corpus)
     return np.empty(0)
+
+
+def _answer_losses(model: Checkpoint, corpus: Corpus) -> Floats:
+    """Compute the loss of the first question's answer on each of the first member documents."""
+    members = corpus.of("member")
+    readable = [document for document in members if document.words or document.questions]
+    queries = []
+    for document in readable[:MAX_DOCUMENTS]:
+        for question in document.questions[:1]:
+            if question.answers:
+                view = page_view(corpus, document)
+                queries.append(AnswerLoss(view, question.question, question.answers[0]))
+    return np.array([-float(loss.mean()) for loss in model.ask(queries)])
+
+
+def _page_losses(model: TokenTarget, corpus: Corpus) -> Floats:
+    """Compute the loss of the page of each of the first member documents."""
+    encoded = [model.encode(document) for document in corpus.of("member")[:MAX_DOCUMENTS]]
+    pages = [page for page in encoded if page is not None and page.has_loss]
+    # The loss of the page as it is: a token in its own place.
+    losses = model.ask([TrainingLoss(page, 0, page.ids[:1]) for page in pages])
+    return np.array([float(loss[0]) for loss in losses])

@@ -1,4 +1,4 @@
-"""References that attacks need, filled from the command line, from the manifest, or by training them."""
+"""References that attacks need, from the command line, from the manifest, or trained."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ from audit.targets.answering.denoiser import Denoiser, is_denoiser
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_tokenizer
 from audit.targets.encoders.encoding import Encoder
-from audit.targets.encoders.families import OpenImage
+from audit.targets.encoders.families import OpenImage, PageImageReader
 from audit.targets.encoders.loading import config_of, max_tokens_of, page_images_of
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.opening import Checkpoint
@@ -47,17 +47,21 @@ class LoadedReferences:
     @property
     def models(self) -> dict[str, Checkpoint | Denoiser]:
         """Return the models by role, see `References.of`."""
-        return {one.role: one.target for one in self.loaded}
+        return {reference.role: reference.target for reference in self.loaded}
 
     @property
     def members(self) -> dict[str, frozenset[str]]:
         """Return for every split model the ids of the documents it was trained on."""
-        return {one.role: one.members for one in self.loaded if one.members is not None}
+        return {
+            reference.role: reference.members
+            for reference in self.loaded
+            if reference.members is not None
+        }
 
     @property
     def cards(self) -> tuple[ReferenceCard, ...]:
         """Return their cards, for a record."""
-        return tuple(one.card for one in self.loaded)
+        return tuple(reference.card for reference in self.loaded)
 
     @property
     def references(self) -> References:
@@ -91,11 +95,17 @@ class ReferencePlan:
     uncounted: tuple[str, ...] = ()
 
     def time_training(self, device: str, seconds: float) -> tuple[float, float]:
-        """Estimate the seconds of training the auxiliary, at least and at most, from steps of so many seconds."""
+        """Estimate the seconds of training the auxiliary, at least and at most.
+
+        Args:
+            device: "cpu", "cuda" or "mps".
+            seconds: time for the steps from which that is told.
+        """
         from audit.references.encoders import BestLoss
 
         assert self.train is not None
-        began, watch = time.perf_counter(), BestLoss(lambda: None, seconds=seconds)
+        began = time.perf_counter()
+        watch = BestLoss(lambda: None, seconds=seconds)
         self.train(Path(), recipe=Recipe(), device=device, watch=watch)
         return watch.time_since(began).of()
 
@@ -131,20 +141,12 @@ def prepare(
     audited = load.AuditedModel(target, open_checkpoint(target_dir), corpus)
     folders = load.locate(audited, given)
     if public is not None:
-        if "auxiliary" in given:
-            raise UsageError(
-                "--reference public and auxiliary=PATH: nothing would be trained",
-                "give one of them",
-            )
-        if "pretrained" not in folders:
-            problem = "--reference public: nothing to train on these documents"
-            raise UsageError(problem, "add --reference pretrained=PATH")
+        _check_public(public, corpus, given, folders)
         folders.pop("auxiliary", None)
-        refuse_audited(public, corpus)
     same_kind, uncounted = load.load_same_kind(
         [name for name in load.SAME_KIND if name in needs], audited, folders
     )
-    if public is not None and not isinstance(target, EncoderTarget):
+    if public is not None and target.takes_denoiser:
         raise UsageError(
             f"--reference public: {target.card.architecture} is attacked without a public model that is trained here"
         )
@@ -156,6 +158,29 @@ def prepare(
     )
 
 
+def _check_public(
+    public: Corpus,
+    corpus: Corpus,
+    given: Mapping[str, Sequence[Path]],
+    folders: Mapping[str, Sequence[load.GivenFolder]],
+) -> None:
+    """Refuse a data set of public documents that trains nothing, or that holds audited ones.
+
+    Raises:
+        UsageError: an auxiliary was given too, or nothing to train.
+        ManifestError: see `refuse_audited`.
+    """
+    if "auxiliary" in given:
+        raise UsageError(
+            "--reference public and auxiliary=PATH: nothing would be trained",
+            "give one of them",
+        )
+    if "pretrained" not in folders:
+        problem = "--reference public: nothing to train on these documents"
+        raise UsageError(problem, "add --reference pretrained=PATH")
+    refuse_audited(public, corpus)
+
+
 def _auxiliary(
     audited: load.AuditedModel,
     given: Mapping[str, Sequence[load.GivenFolder]],
@@ -165,57 +190,88 @@ def _auxiliary(
     """Load the public model, or find what it would be trained from."""
     target = audited.target
     if "auxiliary" in given:
-        (own,) = given["auxiliary"]
-        refuse_the_target("auxiliary", own.checkpoint, audited.folder)
-        loaded = load.load_public(own.checkpoint, target, batch_tokens)
-        return ReferencePlan(
-            auxiliary=load.Reference("auxiliary", own.checkpoint, own.source, loaded)
-        )
-    data = public or audited.corpus
-    documents = data.of("public")
+        (auxiliary,) = given["auxiliary"]
+        refuse_the_target("auxiliary", auxiliary.checkpoint, audited.folder)
+        return _with_auxiliary(auxiliary, target, batch_tokens)
     if "pretrained" not in given:
         return ReferencePlan()
-    (own,) = given["pretrained"]
-    folder = own.checkpoint
-    refuse_the_target("pretrained", folder, audited.folder)
-    trains = isinstance(target, EncoderTarget) and load.has_masked_head(target)
-    if not isinstance(target, EncoderTarget) or not trains or not documents:
-        return _take_as_auxiliary(
-            own, target, batch_tokens, TEXTS["no_public" if trains else "no_head"]
-        )
+    (pretrained,) = given["pretrained"]
+    refuse_the_target("pretrained", pretrained.checkpoint, audited.folder)
+    if not load.has_masked_head(target):
+        return _take_as_auxiliary(pretrained, target, batch_tokens, TEXTS["no_head"])
+    if not (public or audited.corpus).of("public"):
+        return _take_as_auxiliary(pretrained, target, batch_tokens, TEXTS["no_public"])
+    return _plan_training(pretrained, audited, public)
+
+
+def _plan_training(
+    pretrained: load.GivenFolder, audited: load.AuditedModel, public: Corpus | None
+) -> ReferencePlan:
+    """Check that a public model can be trained, and say how.
+
+    Args:
+        pretrained: what the target was fine-tuned from.
+        audited: the target, an encoder with a masked language model, and its data set.
+        public: another data set, whose public documents are learnt from.
+
+    Raises:
+        TargetError: it reads other tokens or images than the target.
+    """
+    target = audited.target
+    folder = pretrained.checkpoint
     tokenizer = load_tokenizer(folder)
     load.check_tokens("pretrained", folder, tokenizer, target)
+    data = public or audited.corpus
+    documents = data.of("public")
     images = partial(open_image, data)
     page_images = page_images_of(folder, config_of(folder), images)
     load.check_image_input("pretrained", folder, page_images, target)
     origin = None
     if public is not None:
-        encoder = target.encoder
+        encoder = cast("EncoderTarget", target).encoder
         reader = Encoder(
             tokenizer, encoder.max_tokens, needs_boxes=encoder.needs_boxes, page_images=page_images
         )
         reader.check_vocabulary(documents)
         origin = f"{public.manifest.name}, sha256 {public.sha256}"
-    return ReferencePlan(
-        train=partial(fit_public_mlm, own.path, documents, images=images), corpus=origin
-    )
+    train = partial(fit_public_mlm, pretrained.path, documents, images=images)
+    return ReferencePlan(train=train, corpus=origin)
 
 
 def _take_as_auxiliary(
-    own: load.GivenFolder, target: Checkpoint, batch_tokens: int | None, lacking: str
+    pretrained: load.GivenFolder, target: Checkpoint, batch_tokens: int | None, lacking: str
 ) -> ReferencePlan:
-    """Take what the target was fine-tuned from as its public model, untrained, where it can propose tokens to it."""
-    if not load.is_masked(own.checkpoint) and (
-        isinstance(target, EncoderTarget) or not is_denoiser(own.checkpoint)
-    ):
+    """Take what the target was fine-tuned from as its public model, untrained.
+
+    Args:
+        pretrained: its folder. It serves where it can propose tokens to the target.
+        target: the audited model.
+        batch_tokens: see `EncoderTarget`.
+        lacking: why none is trained from it.
+    """
+    folder = pretrained.checkpoint
+    denoises = target.takes_denoiser and is_denoiser(folder)
+    if not denoises and not load.is_masked(folder):
         return ReferencePlan(not_taken=lacking)
     try:
-        loaded = load.load_public(own.checkpoint, target, batch_tokens)
+        return _with_auxiliary(pretrained, target, batch_tokens)
     except TargetError as error:
         return ReferencePlan(
             not_taken=f"{lacking}. As it is, it does not serve: {error.problems[0]}"
         )
-    return ReferencePlan(auxiliary=load.Reference("auxiliary", own.checkpoint, own.source, loaded))
+
+
+def _with_auxiliary(
+    folder: load.GivenFolder, target: Checkpoint, batch_tokens: int | None
+) -> ReferencePlan:
+    """Load a folder as the public model.
+
+    Raises:
+        TargetError: see `load.load_public`.
+    """
+    loaded = load.load_public(folder.checkpoint, target, batch_tokens)
+    reference = load.Reference("auxiliary", folder.checkpoint, folder.source, loaded)
+    return ReferencePlan(auxiliary=reference)
 
 
 def complete(
@@ -234,7 +290,7 @@ def complete(
         needs: names of references.
         target: the audited checkpoint.
         cache: where trained references are kept, by content.
-        seed: of the training.
+        seed: seed of the training.
         progress: told of every epoch.
         batch_tokens: see `EncoderTarget`.
 
@@ -242,10 +298,9 @@ def complete(
         TargetError: the pretrained checkpoint cannot be trained.
         EngineError: the cache cannot be written.
     """
-    loaded, missing = prepared.same_kind, {}
-    if "baselines" in needs and not any(
-        reference.role.startswith("baseline-") for reference in loaded
-    ):
+    loaded = prepared.same_kind
+    missing: dict[str, str] = {}
+    if "baselines" in needs and not _has_baselines(loaded):
         missing["baselines"] = TEXTS["baselines"]
     if "auxiliary" in needs and load.takes_public_model(target):
         auxiliary = prepared.auxiliary
@@ -254,18 +309,26 @@ def complete(
             path = prepared.train(
                 cache, recipe=recipe, device=target.card.device, progress=progress
             )
-            own = open_checkpoint(path)
-            public = load.load_public(own, target, batch_tokens)
+            folder = open_checkpoint(path)
             auxiliary = load.Reference(
-                "auxiliary", own, "trained", public, recipe=recipe.as_json(), corpus=prepared.corpus
+                "auxiliary",
+                folder,
+                "trained",
+                load.load_public(folder, target, batch_tokens),
+                recipe=recipe.as_json(),
+                corpus=prepared.corpus,
             )
-        if auxiliary is None:
-            missing["auxiliary"] = "; ".join(
-                filter(None, (prepared.not_taken, load.advise_public_model(target)))
-            )
-        else:
+        if auxiliary is not None:
             loaded = (*loaded, auxiliary)
+        else:
+            reasons = (prepared.not_taken, load.advise_public_model(target))
+            missing["auxiliary"] = "; ".join(reason for reason in reasons if reason)
     return LoadedReferences(loaded, missing, prepared.uncounted)
+
+
+def _has_baselines(references: Sequence[load.Reference]) -> bool:
+    """Test whether there is a baseline among references."""
+    return any(reference.role.startswith("baseline-") for reference in references)
 
 
 VALIDATION_SHARE = 0.1
@@ -273,7 +336,9 @@ VALIDATION_SHARE = 0.1
 
 
 def refuse_audited(public: Corpus, corpus: Corpus) -> None:
-    """Refuse public documents that are audited ones: a model of them would hide what the target gives away.
+    """Refuse public documents that are audited ones.
+
+    A model of them would hide what the target gives away.
 
     Raises:
         ManifestError: there are none, or some of them are.
@@ -309,7 +374,7 @@ def fit_public_mlm(
     images: OpenImage | None = None,
     watch: Any = None,
 ) -> Path:
-    """Fine-tune `pretrained` on public documents as a masked language model, or find it in the cache.
+    """Fine-tune a masked language model on public documents, or find it in the cache.
 
     The cache is keyed by content: the pretrained checkpoint, the documents, the recipe and
     docaudit's version. A folder appears there whole or not at all. A pretrained encoder without a
@@ -346,11 +411,16 @@ def fit_public_mlm(
             tokenizer, max_tokens_of(model.config, tokenizer), page_images=page_images
         )
         pages = [page for page in map(encoder.encode, documents) if page is not None]
-        n = int(VALIDATION_SHARE * len(pages))
+        n_validation = int(VALIDATION_SHARE * len(pages))
         progress.stage("training the public model, epochs", recipe.epochs)
-        kept, held = watch or BestLoss(progress.advance), () if watch else pages[:n]
         fitted = fit(
-            model, tokenizer, pages[n:], recipe, validation=held, device=device, watch=kept
+            model,
+            tokenizer,
+            pages[n_validation:],
+            recipe,
+            validation=() if watch else pages[:n_validation],
+            device=device,
+            watch=watch or BestLoss(progress.advance),
         )
         if fitted.loss is not None:
             fitted.model.load_state_dict(fitted.loss)
@@ -360,14 +430,28 @@ def fit_public_mlm(
     if watch is not None:
         train(cache)
         return cache
-    digest = hashlib.sha256(
-        json.dumps([start.sha256, recipe.as_json(), __version__], sort_keys=True).encode()
-    )
+    origin = json.dumps([start.sha256, recipe.as_json(), __version__], sort_keys=True)
+    key = _digest_of_training(origin, documents, page_images)
+    return made_once(cache / f"public-mlm-{key[:16]}", train)
+
+
+def _digest_of_training(
+    origin: str, documents: Sequence[Document], page_images: PageImageReader | None
+) -> str:
+    """Compute the sha256 of all that a public model is trained from.
+
+    Args:
+        origin: the start, the recipe and docaudit's version, as JSON.
+        documents: documents that are learnt from.
+        page_images: gives their images; None for a model that sees none.
+    """
+    digest = hashlib.sha256(origin.encode())
     for document in documents:
         digest.update(json.dumps(asdict(cast("Any", document)), sort_keys=True).encode() + b"\n")
-        page_image = page_images(document) if page_images is not None else None
+        if page_images is None:
+            continue
+        page_image = page_images(document)
         if page_image is not None:
             # The document names a file; what was trained on is its content.
             digest.update(page_image.pixels.tobytes())
-
-    return made_once(cache / f"public-mlm-{digest.hexdigest()[:16]}", train)
+    return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""Train references on other documents: baselines (f_G) on public ones, split models on halves of the members.
+"""Train references: baselines (f_G) on public documents, split models on halves of the members.
 
 What a model trained as the audited one was, on public documents, also answers with the answer
 removed, is generalisation or chance; only the rest can be memory (Pinto et al. 2024, section 3.1;
@@ -65,10 +65,9 @@ def material(corpus: Corpus) -> Material:
         ManifestError: the members make no sample, so that there is nothing to be as strong as; no
             public document makes one; or those that do are all copies of audited documents.
     """
-    sample = "question with an answer" if corpus.manifest.task.asks else "word"
-    sample = "output" if corpus.manifest.task.kind == "parsing" else sample
-    wanted = n_samples(corpus, corpus.of("member"))
-    if not wanted:
+    sample = _sample_words(corpus)
+    n_taught = n_samples(corpus, corpus.of("member"))
+    if not n_taught:
         raise ManifestError(
             f"no member document has a {sample}", "give what the audited model was trained on"
         )
@@ -78,12 +77,20 @@ def material(corpus: Corpus) -> Material:
     audited = {
         provenance.content_of(corpus, document) for document in corpus.of("member", "heldout")
     }
-    kept = tuple(
+    documents = tuple(
         document for document in useful if provenance.content_of(corpus, document) not in audited
     )
-    if not kept:
+    if not documents:
         raise ManifestError(*wording("all_copies", n=len(useful), sample=sample))
-    return Material(kept, wanted)
+    return Material(documents, n_taught)
+
+
+def _sample_words(corpus: Corpus) -> str:
+    """Name in words what a document must have to make a sample."""
+    task = corpus.manifest.task
+    if task.kind == "parsing":
+        return "output"
+    return "question with an answer" if task.asks else "word"
 
 
 def train_baseline(
@@ -107,7 +114,7 @@ def train_baseline(
             takes.
         out: holds one folder a baseline, named after everything it depends on; made when missing.
         count: how many, 1 or more.
-        seed: of the first one; the next ones count on from it. None: the recipe's.
+        seed: seed of the first one; the next ones count on from it. None: the recipe's.
         recipe: how; None: the manifest's `[recipe]`, see `recipe_for`.
         device: "cpu", "cuda" or "mps".
         half: store weights in float16.
@@ -126,10 +133,11 @@ def train_baseline(
         raise ValueError("count must be 1 or more")
     recipe = recipe_for(corpus) if recipe is None else recipe
     how = Retraining(recipe, device, half)
-    given, folder = material(corpus), start_of(corpus, start)
+    learnt = material(corpus)
+    folder = start_of(corpus, start)
     first = recipe.seed if seed is None else seed
     return tuple(
-        _train_one(how.with_seed(first + n), folder, corpus, given, out, progress)
+        _train_one(how.with_seed(first + n), folder, corpus, learnt, out, progress)
         for n in range(count)
     )
 
@@ -138,7 +146,7 @@ def _train_one(
     how: Retraining,
     start: AnyFolder,
     corpus: Corpus,
-    given: Material,
+    learnt: Material,
     out: Path,
     progress: Progress,
 ) -> Path:
@@ -151,8 +159,9 @@ def _train_one(
 
     def make(folder: Path) -> None:
         progress.stage(f"training a baseline (seed {how.recipe.seed}), epochs", how.recipe.epochs)
-        retrain(how, opened, corpus, given.documents, folder, n=given.n_samples, progress=progress)
-        provenance.write_origin(folder, corpus, given.documents, opened if how.continues else None)
+        documents = learnt.documents
+        retrain(how, opened, corpus, documents, folder, n=learnt.n_samples, progress=progress)
+        provenance.write_origin(folder, corpus, documents, opened if how.continues else None)
 
     return made_once(out / f"baseline-{key}", make)
 
@@ -170,7 +179,7 @@ def time_references(
     device: str,
     prepared: Callable[[], Any],
 ) -> dict[str, tuple[float, float]]:
-    """Estimate the least and the most seconds of training each of these references, from `SECONDS` of steps.
+    """Estimate the least and the most seconds of training each reference, from `SECONDS` of steps.
 
     What cannot be trained is left out: it is refused where its training is asked for.
 
@@ -193,7 +202,7 @@ def time_references(
     with suppress(DocauditError):
         if "auxiliary" in names:
             times["auxiliary"] = prepared().time_training(device, SECONDS)
-    return {name: own for name, own in times.items() if name in names}
+    return {name: seconds for name, seconds in times.items() if name in names}
 
 
 MIN_DOCUMENTS = 10
@@ -201,7 +210,9 @@ MIN_DOCUMENTS = 10
 
 
 def halves_of(n_units: int, count: int, seed: int) -> Bools:
-    """Draw the units of each model: each unit is in exactly half, at random and independently of the others.
+    """Draw the units of each model.
+
+    Each unit is in exactly half of them, at random and independently of the others.
 
     Carlini et al. 2022, section V, as Pinto et al. 2024 use it (appendix C). A draw that leaves a
     model without documents, which happens to a handful of documents only, is drawn again.
@@ -209,7 +220,7 @@ def halves_of(n_units: int, count: int, seed: int) -> Bools:
     Args:
         n_units: how many there are, `MIN_DOCUMENTS` or more.
         count: the number of models, even.
-        seed: of the draw.
+        seed: seed of the draw.
 
     Returns:
         Shape (n_units, count).
@@ -289,7 +300,7 @@ def train_splits(
         out: gets `splits.json` and one folder a model; made when missing. Workers on other machines
             must see it.
         count: K, even (the paper has 50).
-        seed: of the assignment of documents.
+        seed: seed of the assignment of documents.
         recipe: how; None: the manifest's `[recipe]`, see `recipe_for`.
         device: "cpu", "cuda" or "mps".
         half: store weights in float16.

@@ -130,6 +130,10 @@ class ExtractiveTarget(RowTarget):
         """See `TokenTarget.encode`: nothing is asked of such a model about tokens in place of a page's own."""
         return None
 
+    def accepts_start(self, start: CheckpointFolder, own_folder: CheckpointFolder) -> str | None:
+        """See `ReferenceRules`: such models mostly begin as masked language models or bare encoders."""
+        return None if is_extractive(start) else "it points at no answers"
+
     def token_strings(self, ids: Sequence[int]) -> str:
         """See `TokenTarget.token_strings`."""
         return str(self.reader.tokenizer.decode(list(ids))).strip()

@@ -15,6 +15,7 @@ from audit.cards import NO_MODEL, TargetCard
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.images import PageView
 from audit.targets.encoded_page import Encoding
+from audit.targets.reference_rules import ReferenceRules
 
 A = TypeVar("A", covariant=True)
 
@@ -277,7 +278,7 @@ NONE_AUDITED = "no model was audited"
 """Why whatever needs a model is inapplicable."""
 
 
-class NoModel:
+class NoModel(ReferenceRules):
     """The place of the model in an audit that has none.
 
     Args:

@@ -34,10 +34,11 @@ from audit.targets.encoders.target import EncoderTarget
 from audit.targets.extractive import ExtractiveTarget, is_extractive, load_extractive
 from audit.targets.interface import Target, TokenTarget
 from audit.targets.parsing import load_parsing
+from audit.targets.reference_rules import ReferenceRules
 
 
-class OtherTarget(TokenTarget, Protocol):
-    """A target of a kind that an extension adds.
+class OtherTarget(TokenTarget, ReferenceRules, Protocol):
+    """A target of a kind that an extension adds; its class inherits `ReferenceRules`.
 
     Attributes:
         model: the transformers model.

@@ -1,22 +1,26 @@
-"""Usefulness of a checkpoint at its own task, on documents that it did not train on, to weigh a leak against."""
+"""Usefulness of a checkpoint at its own task, to weigh a leak against.
+
+It is measured on documents that the model did not train on.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 
 from audit.arrays import Floats, Ints
-from audit.corpus.documents import Corpus, Document
+from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.folding import fold
 from audit.corpus.images import page_view
 from audit.corpus.tagging import scheme_of
 from audit.measurements import Measurement, Unresolved
 from audit.stats.distances import anls
 from audit.stats.estimates import estimate as estimate
-from audit.stats.intervals import beta_interval, cluster_sums, proportion
+from audit.stats.intervals import Interval, beta_interval, cluster_sums, proportion
 from audit.stats.paired import Ratios
 from audit.stats.rates import mean
 from audit.stats.resampling import bootstrap
@@ -38,14 +42,19 @@ Measured = tuple[Measurement, Ratios | None]
 
 
 def usefulness(target: interface.Target, corpus: Corpus, seed: int) -> tuple[Measurement, ...]:
-    """Measure the target's task on held-out documents: ANLS of questions and of fields, else see `measure_task`."""
+    """Measure the target's task on held-out documents.
+
+    ANLS of questions and of fields, else see `measure_task`.
+    """
     return tuple(measurement for measurement, _ in _measure(target, corpus, seed))
 
 
 def usefulness_by_document(
     target: interface.Target, corpus: Corpus, seed: int
 ) -> dict[str, Ratios]:
-    """Give the sums behind `usefulness` by held-out document, so that two models can be compared as pairs.
+    """Give the sums behind `usefulness` by held-out document.
+
+    By them two models can be compared as pairs.
 
     With the same seed the same pages and tokens are asked about.
     """
@@ -64,6 +73,7 @@ def usefulness_with_sums(
 
 
 def _measure(target: interface.Target, corpus: Corpus, seed: int) -> list[Measured]:
+    """Measure the answers of a target that is asked questions, else its own task."""
     if interface.Answer in target.answers:
         return [_measure_answers(target, corpus, seed)]
     return measure_task(cast("interface.TokenTarget", target), corpus.of("heldout"), seed)
@@ -84,11 +94,8 @@ def measure_task(
         return [_measure_masked(target, named, rng)]
     if interface.BestClass in target.answers:
         best = target.ask([interface.BestClass(page) for _, page in named])
-        return [
-            _share_right(
-                "class_accuracy", "documents", named, best, [page.page_class for _, page in named]
-            )
-        ]
+        classes = [page.page_class for _, page in named]
+        return [_share_right("class_accuracy", "documents", named, best, classes)]
     measured = [_measure_f1(target, named, rng)]
     if interface.BestIntent in target.answers:
         meant = [(name, page) for name, page in named if page.intent is not None]
@@ -107,10 +114,8 @@ def _pages(
     return [(name, page) for name, page in pages if page is not None]
 
 
-def _ratios(documents: Sequence[str], values: Any, clusters: Ints) -> Ratios | None:
+def _ratios(documents: Sequence[str], values: Any, clusters: Ints) -> Ratios:
     """Sum values by document; documents are 0, 1, and so on."""
-    if not documents:
-        return None
     rows = np.asarray(values, np.float64)
     sums = cluster_sums([rows, np.ones_like(rows)], clusters)
     return Ratios(documents, sums[:, 0], sums[:, 1])
@@ -128,24 +133,27 @@ def _measure_masked(
     name = "masked_token_accuracy"
     if not named:
         return Unresolved(name, "no held-out document to measure on", 0), None
-    pages = [page for _, page in named]
-    hidden = [_hidden_positions(page, rng) for page in pages]
-    queries = [
-        interface.BestTokens(page.scrubbed(positions), positions)
-        for page, positions in zip(pages, hidden, strict=True)
-    ]
-    truth = [page.ids[list(positions)] for page, positions in zip(pages, hidden, strict=True)]
-    hits = np.concatenate([a == b for a, b in zip(target.ask(queries), truth, strict=True)])
-    clusters = np.repeat(np.arange(len(pages)), [len(positions) for positions in hidden])
+    queries: list[interface.BestTokens] = []
+    truth: list[Ints] = []
+    # All positions are drawn before the model is asked anything.
+    for _, page in named:
+        positions = _hidden_positions(page, rng)
+        queries.append(interface.BestTokens(page.scrubbed(positions), positions))
+        truth.append(page.ids[list(positions)])
+    answers = target.ask(queries)
+    hits = np.concatenate([best == true for best, true in zip(answers, truth, strict=True)])
+    clusters = np.repeat(np.arange(len(named)), [len(true) for true in truth])
     commonest = float(np.unique(np.concatenate(truth), return_counts=True)[1].max() / len(hits))
-    found = estimate(name, proportion(hits, clusters), "tokens", commonest, "chance")
-    return found, _ratios([own for own, _ in named], hits, clusters)
+    accuracy = estimate(name, proportion(hits, clusters), "tokens", commonest, "chance")
+    return accuracy, _ratios([document for document, _ in named], hits, clusters)
 
 
 def _hidden_positions(page: Encoding, rng: np.random.Generator) -> tuple[int, ...]:
-    own = np.flatnonzero(page.words >= 0)
-    n_hidden = max(1, round(MASK_PROBABILITY * len(own)))
-    return tuple(sorted(int(position) for position in rng.choice(own, n_hidden, replace=False)))
+    """Draw the tokens of a page's words that are hidden."""
+    of_words = np.flatnonzero(page.words >= 0)
+    n_hidden = max(1, round(MASK_PROBABILITY * len(of_words)))
+    drawn = rng.choice(of_words, n_hidden, replace=False)
+    return tuple(sorted(int(position) for position in drawn))
 
 
 def _share_right(
@@ -155,9 +163,9 @@ def _share_right(
 
     A class that the model lacks is wrong.
     """
-    hits = np.array([one == other for one, other in zip(best, true, strict=True)], bool)
+    hits = np.array([guess == label for guess, label in zip(best, true, strict=True)], bool)
     clusters = np.arange(len(hits))
-    sums = _ratios([own for own, _ in named], hits, clusters)
+    sums = _ratios([document for document, _ in named], hits, clusters)
     if len(named) < 2:
         return Unresolved(name, f"fewer than two held-out {unit} to measure on", len(named)), sums
     commonest = Counter(true).most_common(1)[0][1] / len(true)
@@ -170,38 +178,55 @@ def _measure_f1(target: interface.TokenTarget, named: Named, rng: np.random.Gene
     Entities are the same with the same label and words, links with the same child and parent; null:
     naming the commonest on each page.
     """
-    links_only = (
-        interface.BestLinks in target.answers and interface.TagProbabilities not in target.answers
-    )
-    name, unit = ("link_f1", "links") if links_only else ("entity_f1", "entities")
-    sets = _find(target, [page for _, page in named]) if named else []
+    name = "entity_f1"
+    unit = "entities"
+    if interface.TagProbabilities not in target.answers and interface.BestLinks in target.answers:
+        name = "link_f1"
+        unit = "links"
+    if not named:
+        return Unresolved(name, "fewer than two unseen documents to measure on", 0), None
+    sets = _find(target, [page for _, page in named])
     counts = np.array(
-        [(len(true & found), len(true), len(found)) for true, found in sets], float
-    ).reshape(-1, 3)
-    ratios = (
-        Ratios([own for own, _ in named], 2 * counts[:, 0], counts[:, 1] + counts[:, 2])
-        if named
-        else None
+        [(len(true & predicted), len(true), len(predicted)) for true, predicted in sets], float
     )
+    documents = [document for document, _ in named]
+    ratios = Ratios(documents, 2 * counts[:, 0], counts[:, 1] + counts[:, 2])
     if len(named) < 2:
-        return Unresolved(name, "fewer than two unseen documents to measure on", len(named)), ratios
-    n = int(counts[:, 1].sum())
-    if not n:
+        return Unresolved(name, "fewer than two unseen documents to measure on", 1), ratios
+    n_true = int(counts[:, 1].sum())
+    if not n_true:
         return Unresolved(name, f"no labelled {unit} in the unseen documents", 0), ratios
-    sums = cluster_sums(list(counts.T), np.arange(len(counts)))
-    interval = bootstrap([sums], _f1, rng, n=n, limits=(0.0, 1.0))
-    if interval is None:
-        value = float(_f1(sums.sum(axis=0)[None, None])[0])
-        # Pages without anything true or found agree with whatever there is.
-        n_pages = int((counts[:, 1:] > 0).any(axis=1).sum())
-        interval = beta_interval(value, n=n, clusters=n_pages)
-    commonest = Counter(thing for true, _ in sets for thing in true)
-    null = 2 * max(commonest.values()) / (n + len(sets))
+    interval = _f1_interval(counts, n_true, rng)
+    commonest: Counter[Any] = Counter()
+    for true, _ in sets:
+        commonest.update(true)
+    null = 2 * max(commonest.values()) / (n_true + len(sets))
     return estimate(name, interval, unit, null, "chance"), ratios
 
 
+def _f1_interval(counts: Floats, n_true: int, rng: np.random.Generator) -> Interval:
+    """Compute the micro F1 and its interval.
+
+    Args:
+        counts: (n_pages, 3) numbers of what is right, true, and predicted on each page.
+        n_true: how many are true on all pages.
+        rng: draws the pages.
+    """
+    sums = cluster_sums(list(counts.T), np.arange(len(counts)))
+    interval = bootstrap([sums], _f1, rng, n=n_true, limits=(0.0, 1.0))
+    if interval is not None:
+        return interval
+    value = float(_f1(sums.sum(axis=0)[None, None])[0])
+    # Pages without anything true or predicted agree with whatever there is.
+    n_pages = int((counts[:, 1:] > 0).any(axis=1).sum())
+    return beta_interval(value, n=n_true, clusters=n_pages)
+
+
 def _f1(totals: Floats) -> Floats:
-    right, true, predicted = totals[:, 0, 0], totals[:, 0, 1], totals[:, 0, 2]
+    """Compute the micro F1 of each draw from its totals (n_draws, 1, 3)."""
+    right = totals[:, 0, 0]
+    true = totals[:, 0, 1]
+    predicted = totals[:, 0, 2]
     return 2 * right / np.maximum(true + predicted, 1)
 
 
@@ -220,47 +245,61 @@ def spade_entities(
         links: (n_tokens,) position of each token's predecessor, `NO_LINK` for none.
         labels: the names of the classes.
     """
-    begins = {
-        int(position)
-        for position in np.flatnonzero(classes >= 0)
-        if labels[classes[position]] != "O"
-    }
-    successor = {
-        int(before): at for at, before in enumerate(links) if before >= 0 and at not in begins
-    }
+    begins = _beginnings(classes, labels)
+    successors: dict[int, int] = {}
+    for position, before in enumerate(links):
+        if before >= 0 and position not in begins:
+            successors[int(before)] = position
     entities = set()
     for first in begins:
-        tokens = [first]
-        # A token that was taken already closes a circle.
-        while (after := successor.get(tokens[-1])) is not None and after not in tokens:
-            tokens.append(after)
-        entities.add(
-            (labels[classes[first]], frozenset(int(word) for word in words[tokens] if word >= 0))
-        )
+        tokens = _chain(first, successors)
+        entity_words = frozenset(int(word) for word in words[tokens] if word >= 0)
+        entities.add((labels[classes[first]], entity_words))
     return entities
+
+
+def _beginnings(classes: Ints, labels: Sequence[str]) -> set[int]:
+    """Return the positions of the tokens that begin an entity."""
+    readable = np.flatnonzero(classes >= 0)
+    return {int(position) for position in readable if labels[classes[position]] != "O"}
+
+
+def _chain(first: int, successors: Mapping[int, int]) -> list[int]:
+    """Follow the links from a token; a token that was passed already closes a circle."""
+    tokens = [first]
+    following = successors.get(first)
+    while following is not None and following not in tokens:
+        tokens.append(following)
+        following = successors.get(following)
+    return tokens
 
 
 def _find(
     target: interface.TokenTarget, pages: Sequence[Encoding]
 ) -> list[tuple[Entities, Entities]]:
     """Ask the target for what `find_on_page` takes, of each page."""
-    kinds: tuple[Any, ...] = (interface.TagProbabilities, interface.BestLinks)
-    asked = ([kind(page) for page in pages] if kind in target.answers else None for kind in kinds)
-    tables, links = (
-        [None] * len(pages) if queries is None else target.ask(queries) for queries in asked
-    )
-    every = zip(pages, tables, links, strict=True)
-    return [find_on_page(page, target.labels, table, own) for page, table, own in every]
+    tables: Sequence[Floats | None] = [None] * len(pages)
+    if interface.TagProbabilities in target.answers:
+        tables = target.ask([interface.TagProbabilities(page) for page in pages])
+    links: Sequence[Ints | None] = [None] * len(pages)
+    if interface.BestLinks in target.answers:
+        links = target.ask([interface.BestLinks(page) for page in pages])
+    return [
+        find_on_page(page, target.labels, table, page_links)
+        for page, table, page_links in zip(pages, tables, links, strict=True)
+    ]
 
 
 def find_on_page(
     page: Encoding, labels: Sequence[str], table: Floats | None, links: Ints | None
 ) -> tuple[Entities, Entities]:
-    """Give what is true of a page and what a model finds there: entities, or (child, parent) of links.
+    """Give what is true of a page and what a model finds there.
+
+    These are entities, or (child, parent) of links.
 
     Args:
         page: with its labels, or its links.
-        labels: of the model.
+        labels: labels of the model.
         table: (n_tokens, n_labels) probabilities of tags, or of SPADE's classes; None for a model
             that only links.
         links: (n_tokens,) position of each token's predecessor, or parent; None for a model that
@@ -269,21 +308,38 @@ def find_on_page(
     if table is None:
         assert page.links is not None
         assert links is not None
-        pairs = (
-            {(int(child), int(own[child])) for child in np.flatnonzero(own >= 0)}
-            for own in (page.links, links)
-        )
-        return next(pairs), next(pairs)
+        return _pairs(page.links), _pairs(links)
     assert page.labels is not None
     classes = np.where(page.labels == NOT_READ, NOT_READ, table.argmax(axis=1))
     if links is None:
-        read, spans_of = page.labels >= 0, scheme_of(labels).spans
-        return tuple(
-            spans_of([labels[index] for index in own[read]]) for own in (page.labels, classes)
-        )  # type: ignore[return-value]
+        labelled = page.labels >= 0
+        spans_of = scheme_of(labels).spans
+        true_tags = [labels[index] for index in page.labels[labelled]]
+        predicted_tags = [labels[index] for index in classes[labelled]]
+        return spans_of(true_tags), spans_of(predicted_tags)
     assert page.links is not None
     true = spade_entities(page.words, page.labels, page.links, labels)
     return true, spade_entities(page.words, classes, links, labels)
+
+
+def _pairs(links: Ints) -> set[tuple[int, int]]:
+    """Return the (child, parent) of each token that has a parent."""
+    return {(int(child), int(links[child])) for child in np.flatnonzero(links >= 0)}
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A question on an unseen document.
+
+    Attributes:
+        cluster: number of its document.
+        document: the document.
+        question: the question.
+    """
+
+    cluster: int
+    document: Document
+    question: Question
 
 
 def _measure_answers(target: interface.Target, corpus: Corpus, seed: int) -> Measured:
@@ -296,54 +352,59 @@ def _measure_answers(target: interface.Target, corpus: Corpus, seed: int) -> Mea
     rng = np.random.default_rng(seed)
     documents = [document for document in corpus.of("heldout") if document.questions]
     if len(documents) > MAX_DOCUMENTS:
-        documents = [
-            documents[index] for index in sorted(rng.permutation(len(documents))[:MAX_DOCUMENTS])
-        ]
+        drawn = sorted(rng.permutation(len(documents))[:MAX_DOCUMENTS])
+        documents = [documents[index] for index in drawn]
     asked = [
-        (n, document, question)
-        for n, document in enumerate(documents)
+        _Asked(cluster, document, question)
+        for cluster, document in enumerate(documents)
         for question in document.questions
     ]
-    replies: list[str] = []
-    for start in range(0, len(asked), _AT_ONCE):
-        part = asked[start : start + _AT_ONCE]
-        queries = [
-            interface.Answer(page_view(corpus, document), question.question)
-            for _, document, question in part
-        ]
-        replies += [reply.text for reply in target.ask(queries)]
+    replies = _ask_in_parts(target, corpus, asked)
     scores = np.array(
-        [
-            anls(reply, question.answers)
-            for reply, (_, _, question) in zip(replies, asked, strict=True)
-        ]
+        [anls(reply, row.question.answers) for reply, row in zip(replies, asked, strict=True)]
     )
-    clusters = np.array([number for number, _, _ in asked], np.int64)
+    clusters = np.array([row.cluster for row in asked], np.int64)
     sums = _ratios([document.id for document in documents], scores, clusters)
     if len(documents) < 2:
-        return Unresolved(
-            "anls", "fewer than two unseen documents with questions", len(documents)
-        ), sums
-    guesses = _guesses(corpus)
-    guessed = [
-        guesses.get(fold(question.question), guesses.get("", "")) for _, _, question in asked
-    ]
-    null = np.mean(
-        [
-            anls(guess, question.answers)
-            for guess, (_, _, question) in zip(guessed, asked, strict=True)
-        ]
-    )
+        reason = "fewer than two unseen documents with questions"
+        return Unresolved("anls", reason, len(documents)), sums
     unit = "fields" if corpus.manifest.task.kind == "parsing" else "questions"
-    return estimate("anls", mean(scores, clusters, rng), unit, float(null), "chance"), sums
+    null = _anls_of_guessing(corpus, asked)
+    return estimate("anls", mean(scores, clusters, rng), unit, null, "chance"), sums
+
+
+def _ask_in_parts(target: interface.Target, corpus: Corpus, asked: Sequence[_Asked]) -> list[str]:
+    """Ask the target all questions, few pages at a time, and return its answers."""
+    replies: list[str] = []
+    for start in range(0, len(asked), _AT_ONCE):
+        queries = [
+            interface.Answer(page_view(corpus, row.document), row.question.question)
+            for row in asked[start : start + _AT_ONCE]
+        ]
+        replies += [reply.text for reply in target.ask(queries)]
+    return replies
+
+
+def _anls_of_guessing(corpus: Corpus, asked: Sequence[_Asked]) -> float:
+    """Compute the mean ANLS of giving the members' commonest answer to each question."""
+    guesses = _guesses(corpus)
+    commonest = guesses.get("", "")
+    scores = [
+        anls(guesses.get(fold(row.question.question), commonest), row.question.answers)
+        for row in asked
+    ]
+    return float(np.mean(scores))
 
 
 def _guesses(corpus: Corpus) -> dict[str, str]:
-    """Give the answer that members' questions of each wording have most often, and under "" that of all of them."""
+    """Give the commonest answer of members' questions of each wording.
+
+    Under "" stands that of all of them.
+    """
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for document in corpus.of("member"):
         for question in document.questions:
             if question.answers:
                 counts[fold(question.question)][question.answers[0]] += 1
                 counts[""][question.answers[0]] += 1
-    return {wording: own.most_common(1)[0][0] for wording, own in counts.items()}
+    return {wording: answers.most_common(1)[0][0] for wording, answers in counts.items()}

@@ -13,6 +13,7 @@ from audit.errors import TargetError
 from audit.references.provenance import (
     NEAR,
     NOISE,
+    Suspect,
     distance_of_weights,
     refuse_a_near_copy,
     refuse_the_target,
@@ -114,7 +115,8 @@ def test_one_epoch_is_enough_to_be_told_from_what_a_model_was_trained_from(learn
         == distance
     )
     models = (load_answering(trained), load_answering(start))
-    refuse_a_near_copy("pretrained", start, trained, distance, models, corpus, None)
+    suspect = Suspect("pretrained", start, models[1], distance)
+    refuse_a_near_copy(suspect, models[0], trained, corpus, None)
 
 
 def test_models_of_another_form_are_not_compared(checkpoints):

@@ -37,6 +37,7 @@ from audit.targets.interface import (
     TrainingLoss,
     type_asked,
 )
+from audit.targets.reference_rules import ReferenceRules
 
 A = TypeVar("A")
 BATCH_ROWS = {"cpu": 512, "mps": 512, "cuda": 4096}
@@ -77,7 +78,7 @@ def completed(query: CompletionLoss) -> tuple[Ints, Ints, Ints]:
     return ids, np.tile(labels, (n, 1)), np.full(n, intent)
 
 
-class NluTarget:
+class NluTarget(ReferenceRules):
     """Answers queries about utterances with one NLU model.
 
     Implements `audit.targets.interface.TokenTarget`.

@@ -36,6 +36,7 @@ from audit.targets.batching import STEP, Batch, unless_out_of_memory
 from audit.targets.checkpoint.safety import quiet
 from audit.targets.encoders.forward import DTYPES
 from audit.targets.interface import Answer, AnswerLoss, Query, type_asked
+from audit.targets.reference_rules import ReferenceRules
 
 MOST_ROWS = {"cpu": STEP, "mps": STEP, "cuda": 64}
 """Samples of one forward pass, by kind of device, when they are small."""
@@ -211,7 +212,7 @@ def unopened(samples: Sequence[Sample]) -> list[Sample]:
     return [replace(sample, view=views[id(sample.view)]) for sample in samples]
 
 
-class RowTarget(ABC):
+class RowTarget(ReferenceRules, ABC):
     """What targets that are asked about page views share.
 
     Implements part of `audit.targets.interface.TokenTarget`.

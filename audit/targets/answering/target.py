@@ -25,6 +25,7 @@ from audit.targets.answering import reader as reading
 from audit.targets.answering import rows as batched
 from audit.targets.answering.layout import BOX_SCALE, boxes_of
 from audit.targets.batching import STEP, Batch, bucket_of, unless_out_of_memory
+from audit.targets.checkpoint.folder import CheckpointFolder
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.families import OpenImage
 
@@ -208,6 +209,27 @@ class AnsweringTarget(batched.RowTarget):
         # Training takes the first of a question's answers.
         asked = tuple((one.question, one.answers[0]) for one in document.questions if one.answers)
         return read_page(self.reader, view_of(document, self.images), asked, around)
+
+    @property
+    def public_tokenizer(self) -> Any:
+        """See `ReferenceRules`: that of a reader of words; a reader of pictures has none."""
+        if isinstance(self.reader, reading.TokenReader):
+            return self.reader.tokenizer
+        return None
+
+    @property
+    def public_images(self) -> OpenImage | None:
+        """See `ReferenceRules.public_images`."""
+        return self.images
+
+    def accepts_start(self, start: CheckpointFolder, own_folder: CheckpointFolder) -> str | None:
+        """See `ReferenceRules`: such models begin as such, unless they begin as T5."""
+        # Imported here, as denoisers are made of what stands in this module.
+        from audit.targets.answering.denoiser import is_other_denoiser
+
+        if is_other_denoiser(start, own_folder):
+            return super().accepts_start(start, own_folder)
+        return None
 
     def token_strings(self, ids: Sequence[int]) -> str:
         """See `TokenTarget.token_strings`."""

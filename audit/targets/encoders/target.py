@@ -18,16 +18,17 @@ from audit.targets import interface
 from audit.targets.batching import in_blocks
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.encoding import Encoder, unknown_labels
-from audit.targets.encoders.families import Family
+from audit.targets.encoders.families import Family, OpenImage, PageImageReader
 from audit.targets.encoders.forward import BATCH_TOKENS, Forward
 from audit.targets.encoders.heads import HEADS, HeadName, own_scores, page_losses, sum_of_losses
+from audit.targets.reference_rules import PublicKind, ReferenceRules
 
 A = TypeVar("A")
 HEAD_ROWS = 128
 """About how many positions the head of a masked language model scores at once."""
 
 
-class EncoderTarget:
+class EncoderTarget(ReferenceRules):
     """Answers queries about pages with one encoder checkpoint.
 
     Implements `audit.targets.interface.Target`.
@@ -40,6 +41,9 @@ class EncoderTarget:
         batch_tokens: padded tokens a forward pass may hold; None: `BATCH_TOKENS` of the device.
             Memory depends on it, answers do not.
     """
+
+    starts_as_other_kind = True
+    takes_denoiser = False
 
     def __init__(
         self,
@@ -95,6 +99,55 @@ class EncoderTarget:
     def batch_tokens(self) -> int:
         """Padded tokens of a forward pass as it is now: what was asked for, or lowered since."""
         return self.forward.batch.size
+
+    @property
+    def batch_options(self) -> dict[str, Any]:
+        """See `ReferenceRules.batch_options`."""
+        return {"batch_tokens": self.batch_tokens}
+
+    @property
+    def public_kind(self) -> PublicKind:
+        """See `ReferenceRules`: a public model of its own family can be trained, if that has such a head."""
+        return "masked" if "mlm" in self.family.heads else "text_model"
+
+    @property
+    def public_tokenizer(self) -> Any:
+        """See `ReferenceRules.public_tokenizer`."""
+        return self.encoder.tokenizer
+
+    @property
+    def longest_public_page(self) -> int:
+        """See `ReferenceRules`: both read a page alike."""
+        return self.card.max_tokens
+
+    @property
+    def page_images(self) -> PageImageReader | None:
+        """See `ReferenceRules.page_images`."""
+        return self.encoder.page_images
+
+    @property
+    def public_images(self) -> OpenImage | None:
+        """See `ReferenceRules.public_images`."""
+        return getattr(self.encoder.page_images, "open_image", None)
+
+    def accepts(self, reference: ReferenceRules) -> str | None:
+        """See `ReferenceRules.accepts`.
+
+        Losses compare only over the same tags, or for masked language models the same tokens.
+        """
+        reason = super().accepts(reference)
+        if reason is not None or not isinstance(reference, EncoderTarget):
+            return reason
+        if sorted(reference.labels) != sorted(self.labels):
+            return self._other_outputs()
+        if self.card.task != "mlm":
+            return None
+        tokens = self.encoder.tokenizer.get_vocab()
+        return None if reference.encoder.tokenizer.get_vocab() == tokens else self._other_outputs()
+
+    def _other_outputs(self) -> str:
+        outputs = "tokens" if self.card.task == "mlm" else "labels"
+        return f"has other {outputs} than the target"
 
     def rounded(self, dtype: str) -> EncoderTarget:
         """Return this checkpoint with its encoder computing in `dtype`; weights are shared."""
