@@ -1,4 +1,7 @@
-"""Checkpoints that point at the answer on a page, of every family that transformers has such a head for."""
+"""Checkpoints that point at the answer on a page.
+
+They are of every family that transformers has such a head for.
+"""
 
 from __future__ import annotations
 
@@ -99,35 +102,35 @@ class ExtractiveTarget(RowTarget):
         if not corpus.manifest.task.asks:
             raise ManifestError(*wording("asks_nothing", kind=corpus.manifest.task.kind))
         asked = [document for document in corpus.documents if document.questions]
+        self._check_pages(asked)
+        members = [document for document in asked if document.split == "member"]
+        if members and not any(map(_holds_an_answer, members)):
+            raise ManifestError(*wording("answers_off_page", name=self.card.architecture))
+
+    def _check_pages(self, asked: Sequence[Document]) -> None:
+        """Refuse pages without the words, boxes or images that the model reads.
+
+        Raises:
+            ManifestError: see `check`.
+        """
         name = self.card.architecture
         refuse_documents(
-            [one for one in asked if not one.words], f"no words; {name} points at words", NO_WORDS
+            [document for document in asked if not document.words],
+            f"no words; {name} points at words",
+            NO_WORDS,
         )
         if self.reader.inputs.boxes:
-            lacking = [
-                one
-                for one in asked
-                if one.size is None or any(word.box is None for word in one.words)
-            ]
+            lacking = [document for document in asked if not _has_layout(document)]
             refuse_documents(lacking, f"no boxes; {name} reads layout", "add boxes and sizes")
         if self.needs_image:
             refuse_documents(
-                [one for one in asked if one.image is None],
+                [document for document in asked if document.image is None],
                 f"no image; {name} sees pages",
                 NO_IMAGE,
             )
-        members = [one for one in asked if one.split == "member"]
-        taught = [
-            (one.answers[0], page.words)
-            for page in members
-            for one in page.questions
-            if one.answers
-        ]
-        if members and not any(places_of(answer, words) for answer, words in taught):
-            raise ManifestError(*wording("answers_off_page", name=name))
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
-        """See `TokenTarget.encode`: nothing is asked of such a model about tokens in place of a page's own."""
+        """See `TokenTarget.encode`: such a model is asked nothing about other tokens than a page's."""
         return None
 
     def accepts_start(self, start: CheckpointFolder, own_folder: CheckpointFolder) -> str | None:
@@ -149,33 +152,34 @@ class ExtractiveTarget(RowTarget):
 
     def _losses(self, queries: Sequence[AnswerLoss]) -> list[Floats]:
         """Return log-probabilities of begin and end, at the likeliest of an answer's places."""
-        found = []
+        likeliest = []
         for query, (windows, scores) in zip(queries, self._read(queries), strict=True):
-            given = dict(zip(map(id, windows), scores, strict=True))
+            scores_of_window = dict(zip(map(id, windows), scores, strict=True))
             losses = [
-                given[id(window)].of_span(*span)
+                scores_of_window[id(window)].of_span(*span)
                 for window, span in located(windows, query.view, query.answer)
             ]
-            found.append(max(losses, key=lambda own: float(own.sum())))
-        return found
+            likeliest.append(max(losses, key=lambda loss: float(loss.sum())))
+        return likeliest
 
     def _read(
         self, queries: Sequence[PageViewQuery[Any]]
     ) -> Iterator[tuple[list[Window], list[Scores]]]:
         """Yield per query, its windows and what the model says of each."""
         for start in range(0, len(queries), AT_ONCE):
-            part = queries[start : start + AT_ONCE]
-            rows = [self.reader.windows(query.view, query.question) for query in part]
-            samples = [
-                WindowSample(query.view, query.question, window=window)
-                for query, windows in zip(part, rows, strict=True)
-                for window in windows
-            ]
+            together = queries[start : start + AT_ONCE]
+            rows = [self.reader.windows(query.view, query.question) for query in together]
+            samples: list[WindowSample] = []
+            for query, windows in zip(together, rows, strict=True):
+                samples += [
+                    WindowSample(query.view, query.question, window=window) for window in windows
+                ]
             scores = iter(self._run(samples, self._score, self._bucket))
             for windows in rows:
                 yield windows, [next(scores) for _ in windows]
 
     def _bucket(self, sample: Sample) -> int:
+        """Return the padded length of a row: rows of one length share a batch."""
         return bucket_of(
             len(cast("WindowSample", sample).window.ids), self.reader.inputs.n_appended
         )
@@ -190,17 +194,30 @@ class ExtractiveTarget(RowTarget):
             inputs = fill_rows(inputs, len(rows), n_rows)
         with self._computing():
             out = self.model(**{name: value.to(self.card.device) for name, value in inputs.items()})
-        begins, ends = (
-            value.float().cpu().double().numpy() for value in (out.start_logits, out.end_logits)
-        )
+        begins = out.start_logits.float().cpu().double().numpy()
+        ends = out.end_logits.float().cpu().double().numpy()
         return [
-            scores_of(begins[row], ends[row], len(own.window.ids), length)
-            for row, own in enumerate(rows)
+            scores_of(begins[number], ends[number], len(row.window.ids), length)
+            for number, row in enumerate(rows)
         ]
 
     def _computing(self) -> AbstractContextManager[None]:
         """Within, the model computes in the card's dtype, but its head in float32."""
         return computing(self.card, lambda: head_of(self.model))
+
+
+def _has_layout(document: Document) -> bool:
+    """Test whether a document has a size, and all of its words have boxes."""
+    return document.size is not None and all(word.box is not None for word in document.words)
+
+
+def _holds_an_answer(document: Document) -> bool:
+    """Test whether the first answer to one of a document's questions stands on its page."""
+    return any(
+        places_of(question.answers[0], document.words)
+        for question in document.questions
+        if question.answers
+    )
 
 
 TASK = "extractive-qa"
@@ -223,12 +240,14 @@ def is_extractive(folder: AnyFolder) -> bool:
         TargetError: the folder is no checkpoint, or is unsafe to load.
     """
     config = open_checkpoint(folder).config
-    named = config.get("architectures")
-    return isinstance(named, list) and HEADS.get(str(config.get("model_type"))) in named
+    architectures = config.get("architectures")
+    if not isinstance(architectures, list):
+        return False
+    return HEADS.get(str(config.get("model_type"))) in architectures
 
 
 def may_point(folder: AnyFolder) -> bool:
-    """Return True for a checkpoint of a family that transformers has such a head for, whatever its own head.
+    """Return True for a checkpoint of a family with such a head, whatever its own head.
 
     Raises:
         TargetError: the folder is no checkpoint, or is unsafe to load.
@@ -282,7 +301,8 @@ def load_extractive(
         device=device,
         resolution=None if images is None else images.size,
     )
-    target, trial = ExtractiveTarget(place(model, device), reader, card, batch_rows), trial_sample()
+    target = ExtractiveTarget(place(model, device), reader, card, batch_rows)
+    trial = trial_sample()
     try:
         target.ask([Answer(trial.view, trial.question)])
     except DAMAGE as error:
@@ -293,6 +313,11 @@ def load_extractive(
 
 
 def _class_of(folder: CheckpointFolder) -> Any:
+    """Return the class of a checkpoint's model.
+
+    Raises:
+        TargetError: it has none that points at answers, or docaudit cannot audit it.
+    """
     kind = str(folder.config.get("model_type"))
     if kind in TABLE["extractive"]["unreadable"]:
         why = TABLE["extractive"]["unreadable"][kind]

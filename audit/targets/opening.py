@@ -125,11 +125,12 @@ def open_model(folder: AnyFolder, corpus: Corpus, base: Path | None = None) -> C
     """
     if isinstance(folder, CheckpointFolder) or not is_adapter(folder):
         return open_checkpoint(folder)
-    named = corpus.manifest.references.pretrained
-    places = [place for place in (base, named and corpus.root / named) if place]
-    return open_checkpoint(
-        folder, next((place for place in places if place.resolve() != folder.resolve()), None)
-    )
+    places = [] if base is None else [base]
+    in_manifest = corpus.manifest.references.pretrained
+    if in_manifest:
+        places.append(corpus.root / in_manifest)
+    elsewhere = (place for place in places if place.resolve() != folder.resolve())
+    return open_checkpoint(folder, next(elsewhere, None))
 
 
 def target_of(
@@ -178,17 +179,22 @@ def target_of(
 def answering_of(
     folder: AnyFolder, corpus: Corpus, device: str = "cpu", batch_rows: int | None = None
 ) -> AnsweringTarget:
-    """Return a checkpoint that was trained to answer questions, or for parsing to write pages, as the manifest says.
+    """Return a checkpoint that was trained to answer questions, or for parsing to write pages.
 
     Raises:
         TargetError: see `load_answering` and `load_parsing`.
     """
-    recipe, images = corpus.manifest.recipe, partial(open_page, corpus)
-    asked: dict[str, Any] = {"prompt": recipe.prompt, "system": recipe.system}
+    recipe = corpus.manifest.recipe
+    settings: dict[str, Any] = {
+        "device": device,
+        "batch_rows": batch_rows,
+        "images": partial(open_page, corpus),
+        "prompt": recipe.prompt,
+        "system": recipe.system,
+    }
     if corpus.manifest.task.kind == "parsing":
-        asked["max_new_tokens"] = recipe.max_new_tokens
-        return load_parsing(folder, device=device, batch_rows=batch_rows, images=images, **asked)
-    return load_answering(folder, device=device, batch_rows=batch_rows, images=images, **asked)
+        return load_parsing(folder, max_new_tokens=recipe.max_new_tokens, **settings)
+    return load_answering(folder, **settings)
 
 
 def check(target: Checkpoint, corpus: Corpus) -> None:
@@ -199,10 +205,11 @@ def check(target: Checkpoint, corpus: Corpus) -> None:
         TargetError: the model does not know the corpus's words, tags or intents, or is for another
             task (see `SCANNED_WITH`).
     """
-    task, own = corpus.manifest.task, target.card.task
-    if task.kind != own and task.kind not in SCANNED_WITH.get(own, ()):
+    kind = corpus.manifest.task.kind
+    card = target.card
+    if kind != card.task and kind not in SCANNED_WITH.get(card.task, ()):
         raise TargetError(
-            *wording("other_task", architecture=target.card.architecture, task=task.kind, own=own)
+            *wording("other_task", architecture=card.architecture, task=kind, own=card.task)
         )
     if isinstance(target, EncoderTarget):
         target.encoder.check_vocabulary(corpus.documents)
@@ -239,7 +246,7 @@ def n_gpus() -> int:
 
 
 def has_room_again(target: Checkpoint) -> bool:
-    """Test whether a model lies on one GPU, with room for as much again as this process holds there."""
+    """Test whether a model lies on one GPU, with room for as much again as this process holds."""
     alone = len({weights.device for weights in target.model.parameters()}) == 1
     return bool(alone and 1.25 * torch.cuda.memory_allocated() <= torch.cuda.mem_get_info()[0])
 
@@ -249,11 +256,11 @@ def device_words(device: str) -> str:
 
     A worker's may be none of this machine.
     """
-    return str(
-        {"mps": "Apple GPU", "cuda": torch.cuda.get_device_name() if n_gpus() else "GPU"}.get(
-            device, "CPU"
-        )
-    )
+    if device == "mps":
+        return "Apple GPU"
+    if device == "cuda":
+        return str(torch.cuda.get_device_name()) if n_gpus() else "GPU"
+    return "CPU"
 
 
 def instructions() -> str:
@@ -278,7 +285,7 @@ def packages() -> dict[str, str]:
 
 @cache
 def _version_of(package: str) -> str:
-    """Return the version of a package, read from the disk once: each attack of a scan asks for all of them."""
+    """Return the version of a package, read from the disk once: each attack asks for all."""
     return importlib.metadata.version(package)
 
 
@@ -303,16 +310,14 @@ def environment(target: Checkpoint, device: str | None = None) -> Environment:
 
 def _batches(target: Checkpoint) -> dict[str, int]:
     """Return what results depend on in their last bits: nothing for an encoder on a CPU."""
-    if not target.card.is_model or (
-        isinstance(target, EncoderTarget) and target.card.device == "cpu"
-    ):
+    if not target.card.is_model:
         return {}
-    if isinstance(target, EncoderTarget):
-        return {
-            "batch_tokens": target.batch_tokens,
-            "batches_lowered": target.forward.batch.lowered,
-        }
-    return {"batch_rows": target.batch_rows, "batches_lowered": target.lowered}
+    if not isinstance(target, EncoderTarget):
+        return {"batch_rows": target.batch_rows, "batches_lowered": target.lowered}
+    if target.card.device == "cpu":
+        return {}
+    batch = target.forward.batch
+    return {"batch_tokens": target.batch_tokens, "batches_lowered": batch.lowered}
 
 
 MOST_NAMED = 5
@@ -338,12 +343,14 @@ NONE_UNREAD = Unread()
 
 
 def warn_of_memory(target: Target) -> tuple[str, ...]:
-    """Warn of a model that lies partly in the memory of the CPU, because all GPUs together do not hold it."""
+    """Warn of a model that all GPUs together do not hold: it lies partly in the CPU's memory."""
     return wording("in_memory") if is_offloaded(getattr(target, "model", None)) else ()
 
 
 def find_unread(target: Target, corpus: Corpus) -> Unread:
-    """Look for documents with labels, tags or an intent that the target lacks, or answers that it cannot point at.
+    """Look for documents that the target cannot be asked about.
+
+    It lacks their labels, tags or intent, or cannot point at their answers.
 
     Args:
         target: a loaded checkpoint that `audit.targets.opening.check` has let pass.
@@ -355,38 +362,40 @@ def find_unread(target: Target, corpus: Corpus) -> Unread:
     """
     if isinstance(target, ExtractiveTarget):
         return _off_page(corpus)
-    found = target.unknown_names(corpus.documents) if hasattr(target, "unknown_names") else {}
-    if not found:
+    if not hasattr(target, "unknown_names"):
         return NONE_UNREAD
-    names = sorted(set().union(*found.values()))
-    if planted_ids(corpus) & found.keys():
+    unknown = target.unknown_names(corpus.documents)
+    if not unknown:
+        return NONE_UNREAD
+    names = sorted(set().union(*unknown.values()))
+    if planted_ids(corpus) & unknown.keys():
         raise TargetError(*wording("canaries_unnamed", names=", ".join(names)))
-    counts = _name_counts(Counter(corpus.document(name).split for name in found))
+    counts = _name_counts(Counter(corpus.document(name).split for name in unknown))
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    named = f"{', '.join(names[:MOST_NAMED])}{more}"
+    listed = f"{', '.join(names[:MOST_NAMED])}{more}"
     return Unread(
-        frozenset(found),
-        warnings=wording("unknown_names", n=len(found), counts=counts, names=named),
+        frozenset(unknown),
+        warnings=wording("unknown_names", n=len(unknown), counts=counts, names=listed),
     )
 
 
 def without_unread(corpus: Corpus, unread: Unread) -> Corpus:
-    """Return the data set as it is audited: without these documents and questions, its sha256 unchanged."""
+    """Return the data set as it is audited: without what is unread, its sha256 unchanged."""
     if not unread.documents and not unread.questions:
         return corpus
 
     def without(document: Document) -> Document:
-        kept = tuple(
+        questions = tuple(
             question
             for question in document.questions
             if (document.id, question.id) not in unread.questions
         )
-        return (
-            document if len(kept) == len(document.questions) else replace(document, questions=kept)
-        )
+        if len(questions) == len(document.questions):
+            return document
+        return replace(document, questions=questions)
 
-    read = (document for document in corpus.documents if document.id not in unread.documents)
-    return replace(corpus, documents=tuple(map(without, read)))
+    readable = (document for document in corpus.documents if document.id not in unread.documents)
+    return replace(corpus, documents=tuple(map(without, readable)))
 
 
 def count_questions(corpus: Corpus, unread: Unread) -> dict[str, int]:
@@ -395,32 +404,47 @@ def count_questions(corpus: Corpus, unread: Unread) -> dict[str, int]:
 
 
 def _off_page(corpus: Corpus) -> Unread:
-    """Find questions whose answer, the one that training takes, is not on the page, and documents without others."""
+    """Find questions whose answer is not on the page, and documents without others.
+
+    The answer is the one that training takes.
+    """
     lost: dict[str, set[str]] = {}
-    whole: set[str] = set()
+    unread: set[str] = set()
     planted = planted_ids(corpus)
     for document in corpus.documents:
-        answered = {
-            question.id: question.answers[0] for question in document.questions if question.answers
-        }
-        off = {name for name, answer in answered.items() if not places_of(answer, document.words)}
-        if off and len(off) == len(answered) and document.id not in planted:
-            whole.add(document.id)
+        answers = _taught_answers(document)
+        off = {name for name, answer in answers.items() if not places_of(answer, document.words)}
+        if off and len(off) == len(answers) and document.id not in planted:
+            unread.add(document.id)
         elif off:
             lost[document.id] = off
-    unread = Unread(
-        frozenset(whole), frozenset((name, one) for name, own in lost.items() for one in own)
-    )
-    pages = _name_counts(Counter(corpus.document(name).split for name in whole))
-    asked, n = _name_counts(count_questions(corpus, unread)), len(unread.questions)
-    warnings = wording("documents_off_page", n=len(whole), counts=pages) if whole else ()
-    return replace(
-        unread,
-        warnings=warnings + (wording("questions_off_page", n=n, counts=asked) if lost else ()),
-    )
+    questions: set[tuple[str, str]] = set()
+    for document_id, names in lost.items():
+        questions.update((document_id, name) for name in names)
+    off_page = Unread(frozenset(unread), frozenset(questions))
+    return replace(off_page, warnings=_warn_off_page(corpus, off_page))
+
+
+def _taught_answers(document: Document) -> dict[str, str]:
+    """Return the answer that training takes to each question, by its id."""
+    return {question.id: question.answers[0] for question in document.questions if question.answers}
+
+
+def _warn_off_page(corpus: Corpus, unread: Unread) -> tuple[str, ...]:
+    """Warn of documents and questions that the audit does without."""
+    warnings: tuple[str, ...] = ()
+    if unread.documents:
+        counts = Counter(corpus.document(name).split for name in unread.documents)
+        pages = _name_counts(counts)
+        warnings += wording("documents_off_page", n=len(unread.documents), counts=pages)
+    if unread.questions:
+        counted = _name_counts(count_questions(corpus, unread))
+        warnings += wording("questions_off_page", n=len(unread.questions), counts=counted)
+    return warnings
 
 
 def _name_counts(counts: Mapping[str, int]) -> str:
+    """Write numbers of documents by split, such as "2 member, 1 held-out"."""
     return ", ".join(
         f"{counts[split]} {split}".replace("held", "held-") for split in SPLITS if counts.get(split)
     )

@@ -51,7 +51,8 @@ class Window:
 
         None if either is missing.
         """
-        begins, ends = np.flatnonzero(self.words == first), np.flatnonzero(self.words == last)
+        begins = np.flatnonzero(self.words == first)
+        ends = np.flatnonzero(self.words == last)
         if not len(begins) or not len(ends):
             return None
         return int(begins[0]), int(ends[-1])
@@ -88,6 +89,16 @@ class Inputs:
     alone: bool = False
 
 
+_QUESTION = 0
+_PAGE = 1
+"""Sides of a pair of texts, as a tokenizer numbers them."""
+
+
+def _numbers_of(values: Sequence[int | None]) -> Ints:
+    """Return numbers that a tokenizer gives its tokens, -1 where it gives none."""
+    return np.array([-1 if value is None else value for value in values], np.int64)
+
+
 class SpanReader:
     """Lays questions and pages before one checkpoint.
 
@@ -121,43 +132,66 @@ class SpanReader:
         Raises:
             TargetError: the model reads layout, and the page has none.
         """
-        asked, texts = question.split(), [word.text for word in view.words]
         encoded = unpadded(self.tokenizer).encode(
-            self._spelled(asked), self._spelled(texts), is_pretokenized=True
+            self._spelled(question.split()),
+            self._spelled([word.text for word in view.words]),
+            is_pretokenized=True,
         )
-        parts = np.array([-1 if part is None else part for part in encoded.sequence_ids], np.int64)
-        kept = (parts != 0) | (np.cumsum(parts == 0) <= self.max_tokens // 2)
-        own = np.flatnonzero(parts == 1)
-        first = int(own[0]) if len(own) else len(parts)
-        before = np.flatnonzero(kept & (np.arange(len(parts)) < first))
-        after = np.flatnonzero(
-            kept & (np.arange(len(parts)) > (own[-1] if len(own) else len(parts)))
-        )
+        sides = _numbers_of(encoded.sequence_ids)
         ids = np.array(encoded.ids, np.int64)
         types = np.minimum(np.array(encoded.type_ids, np.int64), self.inputs.n_types - 1)
-        words = np.array([-1 if word is None else word for word in encoded.word_ids], np.int64)
-        words[parts != 1] = -1
-        boxes = np.zeros((len(ids), 4), np.int64)
-        if self.inputs.boxes:
-            # The page's far corner (LayoutLM), unless the tokenizer has another one (LayoutLMv3's
-            # is 0).
-            boxes[ids == self.tokenizer.sep_token_id] = (
-                getattr(self.tokenizer, "sep_token_box", None) or BOX_SCALE
-            )
-            boxes[words >= 0] = np.array(boxes_of(view), np.int64).reshape(-1, 4)[words[words >= 0]]
-        columns = ids, types, boxes, words
+        words = _numbers_of(encoded.word_ids)
+        words[sides != _PAGE] = -1
+        columns = ids, types, self._boxes(view, ids, words), words
+        of_page = np.flatnonzero(sides == _PAGE)
+        before, after = self._beside_page(sides, of_page)
         room = max(1, self.max_tokens - len(before) - len(after))
         return [
-            self._window(columns, np.concatenate([before, part, after]))
-            for part in _parts(own, room)
+            self._window(columns, np.concatenate([before, positions, after]))
+            for positions in _parts(of_page, room)
         ]
 
+    def _beside_page(self, sides: Ints, of_page: Ints) -> tuple[Ints, Ints]:
+        """Return the positions of a row's tokens before and after those of the page.
+
+        Args:
+            sides: of each token, `_QUESTION`, `_PAGE`, or -1 for special tokens.
+            of_page: positions of the page's tokens.
+        """
+        is_question = sides == _QUESTION
+        stays = ~is_question | (np.cumsum(is_question) <= self.max_tokens // 2)
+        first = last = len(sides)
+        if len(of_page):
+            first = int(of_page[0])
+            last = int(of_page[-1])
+        positions = np.arange(len(sides))
+        return np.flatnonzero(stays & (positions < first)), np.flatnonzero(
+            stays & (positions > last)
+        )
+
+    def _boxes(self, view: PageView, ids: Ints, words: Ints) -> Ints:
+        """Return the box of each token, zeros for a model that reads no layout.
+
+        The end of a row is at the page's far corner (LayoutLM), unless the tokenizer has another
+        one (LayoutLMv3's is 0).
+
+        Raises:
+            TargetError: the page has no layout, and the model reads it.
+        """
+        boxes = np.zeros((len(ids), 4), np.int64)
+        if self.inputs.boxes:
+            end_box = getattr(self.tokenizer, "sep_token_box", None) or BOX_SCALE
+            boxes[ids == self.tokenizer.sep_token_id] = end_box
+            boxes[words >= 0] = np.array(boxes_of(view), np.int64).reshape(-1, 4)[words[words >= 0]]
+        return boxes
+
     def _spelled(self, words: Sequence[str]) -> list[str]:
-        """Return the words as parts of one running text: all but the first have their space before them."""
+        """Return the words as parts of one text: all but the first have a space before them."""
         texts = [self._marks.sub(" ", word) for word in words]
         return [text if number == 0 else f" {text}" for number, text in enumerate(texts)]
 
     def _window(self, columns: tuple[Ints, ...], chosen: Ints) -> Window:
+        """Make the row of the chosen positions of these columns."""
         ids, types, boxes, words = (column[chosen] for column in columns)
         null = np.flatnonzero(np.isin(ids, self._nulls))
         return Window(ids, types, boxes, words, int(null[0]) if len(null) else 0)
@@ -166,35 +200,35 @@ class SpanReader:
         """Return the model's inputs for these rows, each padded on the right to `length` tokens."""
         shape = (len(samples), length)
         ids = np.full(shape, self.inputs.pad_id, np.int64)
-        mask, types, boxes = (
-            np.zeros(shape, np.int64),
-            np.zeros(shape, np.int64),
-            np.zeros((*shape, 4), np.int64),
-        )
+        mask = np.zeros(shape, np.int64)
+        types = np.zeros(shape, np.int64)
+        boxes = np.zeros((*shape, 4), np.int64)
         for number, sample in enumerate(samples):
-            row, n = sample.window, len(sample.window.ids)
-            ids[number, :n], mask[number, :n] = row.ids, 1
-            types[number, :n], boxes[number, :n] = row.types, row.boxes
-        own = self.inputs
-        taken = {"attention_mask": own.attention, "token_type_ids": own.types, "bbox": own.boxes}
-        given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types, "bbox": boxes}
-        made = {
-            name: torch.from_numpy(value) for name, value in given.items() if taken.get(name, True)
-        }
-        return (
-            made
-            if self.page_images is None
-            else {**made, "pixel_values": self.page_images(samples)}
-        )
+            row = sample.window
+            n_tokens = len(row.ids)
+            ids[number, :n_tokens] = row.ids
+            mask[number, :n_tokens] = 1
+            types[number, :n_tokens] = row.types
+            boxes[number, :n_tokens] = row.boxes
+        batch = {"input_ids": torch.from_numpy(ids)}
+        if self.inputs.attention:
+            batch["attention_mask"] = torch.from_numpy(mask)
+        if self.inputs.types:
+            batch["token_type_ids"] = torch.from_numpy(types)
+        if self.inputs.boxes:
+            batch["bbox"] = torch.from_numpy(boxes)
+        if self.page_images is not None:
+            batch["pixel_values"] = self.page_images(samples)
+        return batch
 
 
-def _parts(own: Ints, room: int) -> Iterator[Ints]:
+def _parts(of_page: Ints, room: int) -> Iterator[Ints]:
     """Yield windows of `room` of the page's tokens; the last one ends with the page."""
     step = room - min(OVERLAP, room // 2)
-    yield own[:room]
-    for start in range(step, max(0, len(own) - room) + step, step):
-        begin = min(start, len(own) - room)
-        yield own[begin : begin + room]
+    yield of_page[:room]
+    for start in range(step, max(0, len(of_page) - room) + step, step):
+        begin = min(start, len(of_page) - room)
+        yield of_page[begin : begin + room]
 
 
 MAX_ANSWER = 64
@@ -203,7 +237,9 @@ MAX_ANSWER = 64
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What a model says of one window: logits and log-probabilities of each token to begin and to end the answer.
+    """What a model says of one window.
+
+    These are logits and log-probabilities of each token to begin and to end the answer.
 
     All are (n_tokens,). Probabilities are over the row's tokens and the patches of its image, as in
     training; padding is left out.
@@ -244,29 +280,36 @@ def best_span(windows: Sequence[Window], scores: Sequence[Scores]) -> Span:
     (transformers' run_qa.py): a model that was never taught it gives it low logits, and a page that
     is read in windows has an answer if one of them has.
     """
-    nulls = [
-        Span(None, float(own.begins[at] + own.ends[at]), float(own.of_span(at, at).sum()))
-        for at, own in zip((window.null for window in windows), scores, strict=True)
-    ]
-    found = [
-        span
-        for window, own in zip(windows, scores, strict=True)
-        if (span := _best_in(window, own)) is not None
-    ]
+    nulls: list[Span] = []
+    spans: list[Span] = []
+    for window, window_scores in zip(windows, scores, strict=True):
+        nulls.append(_no_answer(window, window_scores))
+        span = _best_in(window, window_scores)
+        if span is not None:
+            spans.append(span)
     null = min(nulls, key=lambda span: span.score)
-    best = max(found, key=lambda span: span.score, default=null)
+    best = max(spans, key=lambda span: span.score, default=null)
     return best if best.score >= null.score else null
 
 
+def _no_answer(window: Window, scores: Scores) -> Span:
+    """Return what stands for "no answer" in one window."""
+    position = window.null
+    score = float(scores.begins[position] + scores.ends[position])
+    return Span(None, score, float(scores.of_span(position, position).sum()))
+
+
 def _best_in(window: Window, scores: Scores) -> Span | None:
-    own = np.flatnonzero(window.words >= 0)
-    if not len(own):
+    """Return the best span of one window; None where it holds no token of the page."""
+    of_page = np.flatnonzero(window.words >= 0)
+    if not len(of_page):
         return None
-    table = scores.begins[own][:, None] + scores.ends[own][None, :]
-    length = own[None, :] - own[:, None] + 1
+    table = scores.begins[of_page][:, None] + scores.ends[of_page][None, :]
+    length = of_page[None, :] - of_page[:, None] + 1
     table[(length < 1) | (length > MAX_ANSWER)] = -np.inf
-    begin, end = divmod(int(table.argmax()), len(own))
-    first, last = int(own[begin]), int(own[end])
+    begin, end = divmod(int(table.argmax()), len(of_page))
+    first = int(of_page[begin])
+    last = int(of_page[end])
     words = int(window.words[first]), int(window.words[last])
     log_probability = float(scores.of_span(first, last).sum())
     return Span(words, float(table[begin, end]), log_probability, last - first + 1)
@@ -311,9 +354,13 @@ def reply_of(view: PageView, windows: Sequence[Window], scores: Sequence[Scores]
 
 
 def scores_of(begins: Floats, ends: Floats, n_tokens: int, length: int) -> Scores:
-    """Give the scores of one row: of its own tokens, beside patches of its image, which stand after `length`."""
+    """Give the scores of one row's tokens.
+
+    Patches of its image stand after `length`, and share in the probability.
+    """
     logs = []
     for logits in (begins, ends):
-        read = np.concatenate([logits[:n_tokens], logits[length:]])
-        logs.append(logits[:n_tokens] - read.max() - np.log(np.exp(read - read.max()).sum()))
+        unpadded_logits = np.concatenate([logits[:n_tokens], logits[length:]])
+        best = unpadded_logits.max()
+        logs.append(logits[:n_tokens] - best - np.log(np.exp(unpadded_logits - best).sum()))
     return Scores(begins[:n_tokens], ends[:n_tokens], *logs)

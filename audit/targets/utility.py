@@ -350,10 +350,7 @@ def _measure_answers(target: interface.Target, corpus: Corpus, seed: int) -> Mea
     The commonest to the same wording of the question, where members are asked it, else of all.
     """
     rng = np.random.default_rng(seed)
-    documents = [document for document in corpus.of("heldout") if document.questions]
-    if len(documents) > MAX_DOCUMENTS:
-        drawn = sorted(rng.permutation(len(documents))[:MAX_DOCUMENTS])
-        documents = [documents[index] for index in drawn]
+    documents = _draw_asked_documents(corpus, rng)
     asked = [
         _Asked(cluster, document, question)
         for cluster, document in enumerate(documents)
@@ -371,6 +368,15 @@ def _measure_answers(target: interface.Target, corpus: Corpus, seed: int) -> Mea
     unit = "fields" if corpus.manifest.task.kind == "parsing" else "questions"
     null = _anls_of_guessing(corpus, asked)
     return estimate("anls", mean(scores, clusters, rng), unit, null, "chance"), sums
+
+
+def _draw_asked_documents(corpus: Corpus, rng: np.random.Generator) -> list[Document]:
+    """Draw held-out documents with questions, where there are more than `MAX_DOCUMENTS`."""
+    documents = [document for document in corpus.of("heldout") if document.questions]
+    if len(documents) <= MAX_DOCUMENTS:
+        return documents
+    drawn = sorted(rng.permutation(len(documents))[:MAX_DOCUMENTS])
+    return [documents[index] for index in drawn]
 
 
 def _ask_in_parts(target: interface.Target, corpus: Corpus, asked: Sequence[_Asked]) -> list[str]:

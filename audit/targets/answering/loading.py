@@ -19,7 +19,7 @@ from audit.targets import TABLE, wording
 from audit.targets.answering.layout import udop_reader
 from audit.targets.answering.pictures import donut_reader, pix2struct_reader
 from audit.targets.answering.processed import seeing_reader
-from audit.targets.answering.reader import Reader, lifted, open_ends, set_start
+from audit.targets.answering.reader import Inputs, Reader, lifted, open_ends, set_start
 from audit.targets.answering.rows import rows_for, trial_sample
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.answering.words_reader import decoder_reader, encoder_decoder_reader
@@ -123,14 +123,8 @@ def load_answering(
         raise TargetError(
             *wording("answers_nothing", folder=folder, kind=folder.config.get("model_type"))
         )
-    if (
-        task == "question-answering"
-        and prompt
-        and all(place not in prompt for place in ("{question}", "{text}"))
-    ):
-        raise TargetError(
-            "the prompt has no {question} in it", "correct [recipe] prompt in manifest.toml"
-        )
+    if task == "question-answering" and prompt:
+        _check_places(prompt)
     model = load_whole_model(folder, family.model_class)
     config = model.config
     if system is not None and not family.takes_system:
@@ -144,11 +138,10 @@ def load_answering(
     with quiet(), _refusing(folder, "its processor cannot read a page", reader.advice):
         reader.prompts([trial_sample()])
         taught = reader.taught([trial_sample()])
-    n_tokens = max(
-        rows.shape[1] for rows in taught.values() if rows.ndim == 2 and not rows.is_floating_point()
-    )
     batch_rows = batch_rows or rows_for(reader, device)
-    row = bytes_of_row(config, n_tokens, reader.max_new_tokens) if device == "cuda" else 0
+    row = 0
+    if device == "cuda":
+        row = bytes_of_row(config, _longest_row(taught), reader.max_new_tokens)
     model = place(model.eval(), device, row, batch_rows)
     with _refusing(folder, "its generation settings cannot be used", _CORRECT):
         set_start(model)
@@ -172,6 +165,25 @@ def load_answering(
     return target
 
 
+def _check_places(prompt: str) -> None:
+    """Refuse a prompt without a place for the question or the page's text.
+
+    Raises:
+        TargetError: it has none.
+    """
+    if "{question}" not in prompt and "{text}" not in prompt:
+        raise TargetError(
+            "the prompt has no {question} in it", "correct [recipe] prompt in manifest.toml"
+        )
+
+
+def _longest_row(inputs: Inputs) -> int:
+    """Return the length of the longest of a model's inputs that are rows of tokens."""
+    return max(
+        rows.shape[1] for rows in inputs.values() if rows.ndim == 2 and not rows.is_floating_point()
+    )
+
+
 def _family_of(raw: dict[str, Any]) -> AnsweringFamily | None:
     """Return the family of a raw configuration; None when its models do not answer questions."""
     kind = str(raw.get("model_type"))
@@ -184,8 +196,10 @@ def _family_of(raw: dict[str, Any]) -> AnsweringFamily | None:
         family = AnsweringFamily(kind, seeing_class, seeing_reader, takes_system=True)
     else:
         return _text_family_of(kind, raw)
-    named = raw.get("architectures")
-    return family if not isinstance(named, list) or not named or class_name in named else None
+    architectures = raw.get("architectures")
+    if not isinstance(architectures, list) or not architectures or class_name in architectures:
+        return family
+    return None
 
 
 _TEXT_FAMILIES: tuple[tuple[dict[str, str], Any, ReaderOf], ...] = (
@@ -208,12 +222,13 @@ def _text_family_of(kind: str, raw: dict[str, Any]) -> AnsweringFamily | None:
     """
     if any(part in kind for part in TABLE["answering"]["other_input"]):
         return None
-    named = raw.get("architectures") or []
+    architectures = raw.get("architectures") or []
+    may_be_unnamed = kind not in known.MODEL_FOR_MASKED_LM_MAPPING_NAMES
     for classes, model_class, reader_of in _TEXT_FAMILIES:
-        own = classes.get(kind)
-        if own is not None and (
-            own in named or (not named and kind not in known.MODEL_FOR_MASKED_LM_MAPPING_NAMES)
-        ):
+        class_name = classes.get(kind)
+        if class_name is None:
+            continue
+        if class_name in architectures or (not architectures and may_be_unnamed):
             return AnsweringFamily(
                 kind, model_class, reader_of, takes_system=reader_of is decoder_reader
             )

@@ -336,8 +336,8 @@ def greedy(own: GenerationConfig, ends: Set[int], marks: Set[int]) -> Generation
             beginning.
         marks: ids of tokens that are no part of any answer's text: they alone may be forbidden.
     """
-    kept = {name: getattr(own, name, None) for name in KEPT} | _harmless(own, ends, marks)
-    settings = {name: value for name, value in kept.items() if value is not None}
+    values = {name: getattr(own, name, None) for name in KEPT} | _harmless(own, ends, marks)
+    settings = {name: value for name, value in values.items() if value is not None}
     if ends:
         settings["eos_token_id"] = sorted(ends)
     settings.setdefault("pad_token_id", min(ends, default=0))
@@ -345,40 +345,45 @@ def greedy(own: GenerationConfig, ends: Set[int], marks: Set[int]) -> Generation
 
 
 def lifted(own: GenerationConfig, reader: Reader) -> tuple[str, ...]:
-    """Return the names of the settings that the model is asked without, or with less of, though they bear on answers.
+    """Return the names of the settings that the model is asked without, or with less of.
+
+    They are those that bear on answers.
 
     Args:
         own: the checkpoint's settings, before `open_ends`.
         reader: its way of reading; a limit of length is lifted when it is under that of the reader.
     """
-    named = ids_of(own.eos_token_id)
-    kept = _harmless(own, reader.ends | named, reader.forbidden)
-    names = [name for name in _TOKENS if _set(own, name) != kept[name]]
+    end_ids = ids_of(own.eos_token_id)
+    harmless = _harmless(own, reader.ends | end_ids, reader.forbidden)
+    names = [name for name in _TOKENS if _set(own, name) != harmless[name]]
     names += [
         name for name, neutral in NEUTRAL.items() if getattr(own, name, None) not in (None, neutral)
     ]
-    names += ["eos_token_id"] if _spoken(named, reader) else []
-    limits = {name: getattr(own, name, None) for name in _LONGEST}
-    names += [
-        name
-        for name, limit in limits.items()
-        if limit is not None and limit < reader.max_new_tokens
-    ]
+    if _spoken(end_ids, reader):
+        names.append("eos_token_id")
+    for name in _LONGEST:
+        limit = getattr(own, name, None)
+        if limit is not None and limit < reader.max_new_tokens:
+            names.append(name)
     return tuple(sorted(names))
 
 
 def open_ends(own: GenerationConfig, reader: Reader) -> None:
-    """Leave out of the tokens that end an answer those that spell letters or digits: answers go on after them."""
-    named = ids_of(own.eos_token_id)
-    spoken = _spoken(named, reader)
+    """Leave out of the tokens that end an answer those that spell letters or digits.
+
+    Answers go on after them.
+    """
+    end_ids = ids_of(own.eos_token_id)
+    spoken = _spoken(end_ids, reader)
     if spoken:
-        own.eos_token_id = sorted(named - spoken) or None
+        own.eos_token_id = sorted(end_ids - spoken) or None
 
 
-def _spoken(named: Set[int], reader: Reader) -> Set[int]:
+def _spoken(end_ids: Set[int], reader: Reader) -> Set[int]:
+    """Select the tokens that spell letters or digits, among those that end an answer."""
     return {
         token
-        for token in named - reader.ends - reader.forbidden
+        for token in end_ids - reader.ends - reader.forbidden
         if any(map(str.isalnum, reader.text_of([token])))
     }
 
@@ -391,7 +396,7 @@ def ids_of(value: int | Sequence[int] | None) -> frozenset[int]:
 
 
 def set_start(model: Any) -> None:
-    """Have the decoder begin as the model's configuration says, where its generation settings do not.
+    """Have the decoder begin as the model's configuration says, where its settings do not.
 
     Raises:
         TargetError: neither names the token that a decoder begins with, or the model does not have
@@ -410,11 +415,16 @@ def set_start(model: Any) -> None:
 
 
 def _find_start(own: GenerationConfig, config: Any) -> None:
+    """Take the token that a decoder begins with from the model's configuration.
+
+    Raises:
+        TargetError: nothing names it.
+    """
     if own.decoder_start_token_id is not None or own.bos_token_id is not None:
         return
-    parts = (config, getattr(config, "decoder", None), getattr(config, "text_config", None))
-    named = [getattr(part, "decoder_start_token_id", None) for part in parts]
-    own.decoder_start_token_id = next((number for number in named if number is not None), None)
+    configs = (config, getattr(config, "decoder", None), getattr(config, "text_config", None))
+    starts = [getattr(inner, "decoder_start_token_id", None) for inner in configs]
+    own.decoder_start_token_id = next((number for number in starts if number is not None), None)
     if own.decoder_start_token_id is None:
         raise TargetError(*wording("no_start_token"))
 
@@ -425,16 +435,20 @@ def _harmless(own: GenerationConfig, ends: Set[int], marks: Set[int]) -> dict[st
     None: nothing.
     """
     silent = marks - ends
+    words = [word for word in _set(own, "bad_words_ids") or () if silent >= {*word}]
     forced = _set(own, "forced_bos_token_id")
-    harmless = (
-        [token for token in _set(own, "suppress_tokens") or () if token in silent],
-        [token for token in _set(own, "begin_suppress_tokens") or () if token in marks | ends],
-        [word for word in _set(own, "bad_words_ids") or () if silent >= {*word}],
-        forced if forced in marks else None,
-    )
     return {
-        name: None if kept == [] else kept for name, kept in zip(_TOKENS, harmless, strict=True)
+        "suppress_tokens": _listed_among(own, "suppress_tokens", silent),
+        "begin_suppress_tokens": _listed_among(own, "begin_suppress_tokens", marks | ends),
+        "bad_words_ids": words or None,
+        "forced_bos_token_id": forced if forced in marks else None,
     }
+
+
+def _listed_among(own: GenerationConfig, name: str, tokens: Set[int]) -> list[int] | None:
+    """Return those of the tokens that a setting lists; None without any."""
+    listed = [token for token in _set(own, name) or () if token in tokens]
+    return listed or None
 
 
 def _set(own: GenerationConfig, name: str) -> Any:

@@ -90,14 +90,17 @@ def read_page(
     Returns:
         None when the page or these words have no tokens, or when a row does not hold all of theirs.
     """
-    rows = [reader.page_tokens(view, question) for question, _ in asked] or [
-        reader.page_tokens(view, "")
-    ]
-    longest, shortest = (choose(rows, key=lambda row: len(row.ids)) for choose in (max, min))
-    held = [word for word in shortest.words if word in around]
+    rows = [reader.page_tokens(view, question) for question, _ in asked]
+    if not rows:
+        rows = [reader.page_tokens(view, "")]
+    longest = max(rows, key=lambda row: len(row.ids))
+    shortest = min(rows, key=lambda row: len(row.ids))
+    n_on_row = sum(word in around for word in shortest.words)
     # Words are tokenised one by one: alone they have the tokens that they have on their page.
     alone = reader.page_tokens(replace(view, words=tuple(view.words[word] for word in around)), "")
-    if not longest.ids or (around and not held) or len(held) < len(alone.ids):
+    if not longest.ids or n_on_row < len(alone.ids):
+        return None
+    if around and not n_on_row:
         return None
     return page_of(reader.tokenizer, view, longest, asked)
 

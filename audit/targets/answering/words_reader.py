@@ -153,26 +153,41 @@ class DecoderReader(reading.Reader):
     ) -> None:
         super().__init__(tokenizer)
         self._prompt = TextPrompt(prompt or CHAT_PROMPT)
-        self.max_tokens, self.max_new_tokens = (
-            positions,
-            min(reading.LONGEST_ANSWER, positions // 4),
-        )
+        self.max_tokens = positions
+        self.max_new_tokens = min(reading.LONGEST_ANSWER, positions // 4)
         self.scores = positions * len(tokenizer)
-        self.ends, self.forbidden = ends, self.forbidden | ends
-        pad, text = tokenizer.pad_token_id, self._prompt.text
+        self.ends = ends
+        self.forbidden = self.forbidden | ends
+        pad = tokenizer.pad_token_id
         self._pad = int(tokenizer.eos_token_id if pad is None else pad)
+        text = self._prompt.text
         marks = [*self._marks.finditer(text)]
         self._turns = bool(tokenizer.chat_template) and not marks
-        start, begins = around(tokenizer)[0], reading.tokens_of(tokenizer, text)
-        self._start = [] if self._turns or begins[: len(start)] == start else start
-        ended = text[-1:].isspace() or (marks and marks[-1].end() == len(text))
-        self._gap = "" if self._turns or ended else " "
-        self._system = [] if system is None else [{"role": "system", "content": system}]
-        if system is not None and not (
-            self._turns and system.strip() in self._render("", "a", None)
-        ):
-            raise TargetError(*wording("no_system_turn"))
+        self._start = self._tokens_before(text)
+        ends_alone = text[-1:].isspace() or (marks and marks[-1].end() == len(text))
+        self._gap = "" if self._turns or ends_alone else " "
+        self._system: list[dict[str, str]] = []
+        if system is not None:
+            self._system = [{"role": "system", "content": system}]
+            self._check_system(system)
         self._spelled = lru_cache(ROWS_KEPT)(self._spell)
+
+    def _tokens_before(self, text: str) -> list[int]:
+        """Return the special tokens before a prompt, where neither it nor a template writes them."""
+        if self._turns:
+            return []
+        start = around(self.tokenizer)[0]
+        begins = reading.tokens_of(self.tokenizer, text)
+        return [] if begins[: len(start)] == start else start
+
+    def _check_system(self, system: str) -> None:
+        """Refuse the text of a system turn that no template writes.
+
+        Raises:
+            TargetError: it is not written.
+        """
+        if not self._turns or system.strip() not in self._render("", "a", None):
+            raise TargetError(*wording("no_system_turn"))
 
     def prompts(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
         """See `Reader.prompts`: `input_ids` and `attention_mask`."""
@@ -188,21 +203,19 @@ class DecoderReader(reading.Reader):
             0 if sample.whole else len(prompt)
             for sample, (prompt, _) in zip(samples, pairs, strict=True)
         ]
-        own = [[*prompt, *answer] for prompt, answer in pairs]
-        labels = [[NOT_READ] * n + row[n:] for n, row in zip(unread, own, strict=True)]
+        rows = [[*prompt, *answer] for prompt, answer in pairs]
+        labels = [[NOT_READ] * n + row[n:] for n, row in zip(unread, rows, strict=True)]
         return {
-            **reading.with_mask(own, self._pad, length),
+            **reading.with_mask(rows, self._pad, length),
             "labels": reading.filled(labels, NOT_READ, length),
         }
 
     def alike(self, sample: reading.Sample) -> object:
         """See `Reader.alike`."""
         prompt, answer = self._tokens(sample)
-        taught = (
-            None
-            if sample.answer is None
-            else (bucket_of(len(prompt) + len(answer)), len(answer), sample.whole)
-        )
+        if sample.answer is None:
+            return bucket_of(len(prompt)), None
+        taught = (bucket_of(len(prompt) + len(answer)), len(answer), sample.whole)
         return bucket_of(len(prompt)), taught
 
     def n_of_page(self, sample: reading.Sample, ids: Sequence[int], most: int) -> int:
@@ -210,10 +223,10 @@ class DecoderReader(reading.Reader):
 
         Lengths are few, so that long pages that lose their end share most of it.
         """
-        others = [
-            self._tokens(replace(sample, question=text, answer=None))[0] for text in ("0", "a")
-        ]
-        n = min(most, *(reading.n_shared(ids, other) for other in others))
+        n = most
+        for question in ("0", "a"):
+            row = self._tokens(replace(sample, question=question, answer=None))[0]
+            n = min(n, reading.n_shared(ids, row))
         step = max(STEP, 1 << n.bit_length() >> 5)
         return n // step * step
 
@@ -224,50 +237,55 @@ class DecoderReader(reading.Reader):
     def _spell(
         self, words: tuple[Word, ...], question: str, answer: str | None, most: int
     ) -> tuple[list[int], list[int]]:
-        asked = self._plain(question, self.max_tokens // 4)
-        text = self._fitting(self._plain(text_of_words(words)), asked)
-        prompt, whole = (
-            self._render(text, asked, None),
-            self._render(text, asked, self._plain(answer or "")),
-        )
-        if not whole.startswith(prompt):
-            before, after = (
-                reading.tokens_of(self.tokenizer, prompt),
-                reading.tokens_of(self.tokenizer, whole),
-            )
-            after = after[reading.n_shared(before, after) :]
+        """Return what `_tokens` does, of at most `most` tokens of the answer."""
+        plain_question = self._plain(question, self.max_tokens // 4)
+        text = self._fitting(self._plain(text_of_words(words)), plain_question)
+        prompt = self._render(text, plain_question, None)
+        row = self._render(text, plain_question, self._plain(answer or ""))
+        if row.startswith(prompt):
+            before, after = reading.continued(self.tokenizer, prompt, row[len(prompt) :])
         else:
-            before, after = reading.continued(self.tokenizer, prompt, whole[len(prompt) :])
-        return [*self._start, *before], [] if answer is None else self._ended(after)[:most]
+            before = reading.tokens_of(self.tokenizer, prompt)
+            after = reading.tokens_of(self.tokenizer, row)
+            after = after[reading.n_shared(before, after) :]
+        tokens = [*self._start, *before]
+        if answer is None:
+            return tokens, []
+        return tokens, self._ended(after)[:most]
 
     def _ended(self, answer: list[int]) -> list[int]:
-        """Return the answer with its end: what a template writes after the end of the turn is no answer."""
-        last = max(
-            (index for index, token in enumerate(answer) if token in self.ends), default=None
-        )
-        return [*answer, int(self.tokenizer.eos_token_id)] if last is None else answer[: last + 1]
+        """Return the answer with its end.
+
+        What a template writes after the end of the turn is no answer.
+        """
+        ends = [index for index, token in enumerate(answer) if token in self.ends]
+        if not ends:
+            return [*answer, int(self.tokenizer.eos_token_id)]
+        return answer[: ends[-1] + 1]
 
     def _render(self, text: str, question: str, answer: str | None) -> str:
         """Return all that the model is given; with an answer, that and the answer."""
-        asked = self._prompt.fill(text, question)
+        prompt = self._prompt.fill(text, question)
         if not self._turns:
-            return asked if answer is None else asked + self._gap + answer
-        turns = [*self._system, {"role": "user", "content": asked}]
-        turns += [] if answer is None else [{"role": "assistant", "content": answer}]
+            return prompt if answer is None else prompt + self._gap + answer
+        turns = [*self._system, {"role": "user", "content": prompt}]
+        if answer is not None:
+            turns.append({"role": "assistant", "content": answer})
         # Some templates let a model think aloud first, unless they are told not to.
         settings = {"add_generation_prompt": answer is None, "enable_thinking": False}
         return write_turns(self.tokenizer, turns, **settings)
 
     def _fitting(self, text: str, question: str) -> str:
         """Return the beginning of the page's text that leaves room for all else."""
-        taken = self.max_new_tokens + len(
-            reading.tokens_of(self.tokenizer, self._render("", question, None))
-        )
-        return whole_words(self.tokenizer, text, self.max_tokens - taken - len(self._start) - 1)
+        around_text = reading.tokens_of(self.tokenizer, self._render("", question, None))
+        n_more = self.max_new_tokens + len(around_text) + len(self._start) + 1
+        return whole_words(self.tokenizer, text, self.max_tokens - n_more)
 
 
 class EncoderDecoderReader(RowReader):
-    """Implements `audit.targets.answering.reader.TokenReader`: an encoder that reads a page as running text.
+    """An encoder that reads a page as running text.
+
+    Implements `audit.targets.answering.reader.TokenReader`.
 
     Words stand in one line, as the vocabularies of most encoder-decoders have no line ends.
     """
@@ -292,38 +310,46 @@ class EncoderDecoderReader(RowReader):
     def _laid_out(
         self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str
     ) -> SampleRow:
-        asked = self._plain(question, self.max_tokens // 4)
+        """Return the row of a question on a page, with the word of each token."""
+        plain_question = self._plain(question, self.max_tokens // 4)
         texts = [self._plain(word.text) for word in words]
-        overhead = (
-            len(reading.tokens_of(self.tokenizer, self._prompt.fill("", asked)))
-            + len(self._begin)
-            + len(self._after)
-        )
+        prompt = reading.tokens_of(self.tokenizer, self._prompt.fill("", plain_question))
+        overhead = len(prompt) + len(self._begin) + len(self._after)
         text = whole_words(self.tokenizer, " ".join(texts), self.max_tokens - overhead - 1)
         row = unpadded(self.tokenizer).encode(
-            self._prompt.fill(text, asked), add_special_tokens=False
+            self._prompt.fill(text, plain_question), add_special_tokens=False
         )
-        begin = len(self._prompt.parts(asked)[0])
+        begin = len(self._prompt.parts(plain_question)[0])
         word_at = words_at(texts, begin, begin + len(text))
-        own = [word_of(offsets, word_at) for offsets in row.offsets]
+        of_tokens = [word_of(offsets, word_at) for offsets in row.offsets]
         ids = [*self._begin, *row.ids, *self._after]
-        return SampleRow(ids, [], [*[None] * len(self._begin), *own, *[None] * len(self._after)])
+        n_before = len(self._begin)
+        n_after = len(self._after)
+        return SampleRow(ids, [], [*[None] * n_before, *of_tokens, *[None] * n_after])
 
 
 def text_of_words(words: Sequence[Word]) -> str:
-    """Return the page's words in reading order: by line where boxes tell lines, else with the white space of a text."""
+    """Return the page's words in reading order.
+
+    By line where boxes tell lines, else with the white space of a text.
+    """
     if any(word.box is None for word in words):
         return "".join(f"{word.text}{word.after}" for word in words).rstrip()
-    return "\n".join(" ".join(words[index].text for index in line) for line in lines_of(words))
+    texts = [word.text for word in words]
+    lines = [" ".join(map(texts.__getitem__, indices)) for indices in lines_of(words)]
+    return "\n".join(lines)
 
 
 def words_at(texts: Sequence[str], begin: int, end: int) -> dict[int, int]:
-    """Return the index of the word at each character of a prompt, for words in one line from `begin` to `end`."""
-    found: dict[int, int] = {}
+    """Return the index of the word at each character of a prompt.
+
+    Words stand in one line from `begin` to `end`.
+    """
+    word_at: dict[int, int] = {}
     for index, text in enumerate(texts):
-        found |= dict.fromkeys(range(begin, min(begin + len(text), end)), index)
+        word_at |= dict.fromkeys(range(begin, min(begin + len(text), end)), index)
         begin += len(text) + 1
-    return found
+    return word_at
 
 
 def word_of(offsets: tuple[int, int], word_at: dict[int, int]) -> int | None:

@@ -1,4 +1,6 @@
-"""A folder that PEFT wrote: an adapter over a base model that lies in another folder, merged when it is loaded.
+"""A folder that PEFT wrote: an adapter over a base model, merged when it is loaded.
+
+The base lies in another folder.
 
 `assemble` puts all but the weights together, so that whatever reads a tokenizer or a processor
 finds one folder.
@@ -13,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -80,15 +82,18 @@ class Adapter:
     @property
     def n_vocabulary(self) -> int | None:
         """The number of tokens of embeddings that were saved whole; None when none were."""
-        names = ("embed_tokens", "word_embeddings", "tok_embeddings", "wte", "shared")
         sizes = [
             shape[0]
             for name, shape in self.shapes.items()
-            if len(shape) == 2
-            and name.endswith(".weight")
-            and any(part in names for part in name.split("."))
+            if len(shape) == 2 and _is_of_embeddings(name)
         ]
-        return max(sizes) if sizes else None
+        return max(sizes, default=None)
+
+
+def _is_of_embeddings(name: str) -> bool:
+    """Test whether a tensor holds the weights of embeddings, by its name."""
+    modules = ("embed_tokens", "word_embeddings", "tok_embeddings", "wte", "shared")
+    return name.endswith(".weight") and not {*name.split(".")}.isdisjoint(modules)
 
 
 def read_adapter(folder: Path, settings: Mapping[str, Any]) -> Adapter:
@@ -110,20 +115,25 @@ def read_adapter(folder: Path, settings: Mapping[str, Any]) -> Adapter:
 
 
 def base_folder(folder: Path, settings: Mapping[str, Any], given: Path | None) -> Path:
-    """Return the folder of the model that an adapter was trained on: `given`, or a local folder that its settings name.
+    """Return the folder of the model that an adapter was trained on.
+
+    It is `given`, or a local folder that its settings name.
 
     Raises:
         TargetError: neither is one.
     """
-    named = settings.get("base_model_name_or_path")
-    is_given = given is not None and given.is_dir() and given.resolve() != folder.resolve()
-    for place in [given] if given is not None and is_given else bases_named(folder, named):
-        if is_adapter(place):
-            raise TargetError(*wording("adapter_on_adapter", folder=folder, place=place))
-        return place
-    name = " ".join(named.split())[:200] if isinstance(named, str) else ""
+    stated = settings.get("base_model_name_or_path")
+    if given is not None and given.is_dir() and given.resolve() != folder.resolve():
+        places = [given]
+    else:
+        places = list(bases_named(folder, stated))
+    if places:
+        if is_adapter(places[0]):
+            raise TargetError(*wording("adapter_on_adapter", folder=folder, place=places[0]))
+        return places[0]
+    name = " ".join(stated.split())[:200] if isinstance(stated, str) else ""
     called = f", and {name} is no folder with a model on this machine" if name else ""
-    command = download_of(named, "BASE")
+    command = download_of(stated, "BASE")
     raise TargetError(
         *wording("adapter_without_base", folder=folder, called=called, command=command)
     )
@@ -156,41 +166,41 @@ def assemble(adapter: Adapter, base: Path) -> Path:
 
 
 def adapted_config(adapter: Adapter, base: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the adapted model's raw configuration: the base's, with the adapter's head and vocabulary."""
+    """Return the adapted model's raw configuration.
+
+    It is the base's, with the adapter's head and vocabulary.
+    """
     name, labelled = _trained_as(adapter.settings, str(base.get("model_type")))
-    own = _beside(adapter, base)
-    config = {
-        **base,
-        **(
-            {"architectures": own["architectures"]}
-            if name is None and "architectures" in own
-            else {}
-        ),
-    }
+    beside = _beside(adapter, base)
+    config = dict(base)
+    if name is None and "architectures" in beside:
+        config["architectures"] = beside["architectures"]
     if name is not None and name not in (base.get("architectures") or ()):
         config["architectures"] = [name]
         if labelled:
             config.update(_labels(adapter))
-    size = adapter.n_vocabulary
-    if size is not None:
-        for part in (
-            config,
-            *(
-                config[key]
-                for key in ("text_config", "decoder")
-                if isinstance(config.get(key), dict)
-            ),
-        ):
-            if isinstance(part.get("vocab_size"), int):
-                part["vocab_size"] = size
-    return {**config, **{key: own[key] for key in ("id2label", "label2id") if key in own}}
+    _set_vocabulary(config, adapter.n_vocabulary)
+    for key in ("id2label", "label2id"):
+        if key in beside:
+            config[key] = beside[key]
+    return config
+
+
+def _set_vocabulary(config: dict[str, Any], n_tokens: int | None) -> None:
+    """Write the size of the vocabulary, where the adapter changed it, into a raw configuration."""
+    if n_tokens is None:
+        return
+    inner = (config.get("text_config"), config.get("decoder"))
+    for settings in (config, *inner):
+        if isinstance(settings, dict) and isinstance(settings.get("vocab_size"), int):
+            settings["vocab_size"] = n_tokens
 
 
 def _trained_as(settings: Mapping[str, Any], kind: str) -> tuple[str | None, bool]:
     """Return the class that the adapter was trained over, None if unknown, and whether it has labels."""
     table = _HEADS.get(str(settings.get("task_type")))
-    named = settings.get("auto_mapping")
-    name = named.get("base_model_class") if isinstance(named, dict) else None
+    mapped = settings.get("auto_mapping")
+    name = mapped.get("base_model_class") if isinstance(mapped, dict) else None
     if table is not None:
         name = getattr(modeling_auto, f"MODEL_FOR_{table}_MAPPING_NAMES").get(kind)
     if not isinstance(name, str):
@@ -216,9 +226,12 @@ def _labels(adapter: Adapter) -> dict[str, Any]:
 
 
 def _beside(adapter: Adapter, base: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the configuration of the same kind of model that lies beside the adapter, as some write it there."""
-    own = read_settings(adapter.path / "config.json", damaged_is_empty=True)
-    return own if own.get("model_type") == base.get("model_type") else {}
+    """Return the configuration that lies beside an adapter, as some write it there.
+
+    Empty where it is of another kind of model.
+    """
+    config = read_settings(adapter.path / "config.json", damaged_is_empty=True)
+    return config if config.get("model_type") == base.get("model_type") else {}
 
 
 def _matching(files: Mapping[str, Path], patterns: tuple[str, ...]) -> dict[str, Path]:
@@ -309,15 +322,11 @@ def adapter_config(adapter: Adapter, *, trains: bool = False) -> Any:
         raise TargetError(
             f"{where}: peft {peft.__version__} knows no adapter {kind}", "pip install -U peft"
         )
-    known = {own.name for own in dataclasses.fields(config_class)}
-    given = {name: value for name, value in settings.items() if name not in _RUNTIME}
-    strange = sorted(
-        name
-        for name, value in given.items()
-        if name not in known and value and name != "peft_version"
-    )
+    fields = {setting.name for setting in dataclasses.fields(config_class)}
+    computing = _computing_settings(settings)
     if issubclass(config_class, (peft.PromptLearningConfig, peft.AdaptionPromptConfig)):
         raise TargetError(*wording("adapter_is_prompt", where=where, kind=kind))
+    strange = _strange_settings(computing, fields)
     if strange:
         raise TargetError(
             *wording("adapter_setting", where=where, name=strange[0], version=peft.__version__)
@@ -326,14 +335,27 @@ def adapter_config(adapter: Adapter, *, trains: bool = False) -> Any:
         raise TargetError(
             *wording("adapter_start", where=where, start=settings["init_lora_weights"])
         )
+    values = {name: value for name, value in computing.items() if name in fields}
     try:
-        return config_class(
-            **{name: one for name, one in given.items() if name in known}, inference_mode=not trains
-        )
+        return config_class(**values, inference_mode=not trains)
     except DAMAGE as error:
         raise TargetError(
             f"{where}: adapter_config.json cannot be used: {one_line(error)}"
         ) from None
+
+
+def _computing_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Select the settings that say what an adapter computes."""
+    return {name: value for name, value in settings.items() if name not in _RUNTIME}
+
+
+def _strange_settings(settings: Mapping[str, Any], fields: Set[str]) -> list[str]:
+    """List the settings that are set and that PEFT does not know."""
+    return sorted(
+        name
+        for name, value in settings.items()
+        if name not in fields and value and name != "peft_version"
+    )
 
 
 def _fill(peft: Any, adapted: Any, adapter: Adapter) -> None:
@@ -354,34 +376,48 @@ def _fill(peft: Any, adapted: Any, adapter: Adapter) -> None:
                 first=extra[0],
             )
         )
-    given = set(report.missing_keys)
-    named = dict(adapted.named_parameters(remove_duplicate=False))
-    filled = {id(weights) for name, weights in named.items() if name not in given}
-    lacking = sorted(
-        name for name in given if _NAME in name.split(".") and id(named.get(name)) not in filled
-    )
+    lacking = _unfilled(adapted, set(report.missing_keys))
     if lacking:
         raise TargetError(
             *wording("adapter_tensors", path=adapter.path, n=len(lacking), first=lacking[0])
         )
 
 
-def _without_copies(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Return the tensors without the copies that PEFT writes of trained modules when the vocabulary was resized.
+def _unfilled(adapted: Any, missing: Set[str]) -> list[str]:
+    """List the adapter's parameters that nothing filled.
 
-    Of such a module it writes, beside the tensor that it reads, an equal one and the one from
-    before training.
+    Args:
+        adapted: the model with its adapter.
+        missing: names that the file lacks; shared weights have several, and one fills them all.
     """
+    parameters = dict(adapted.named_parameters(remove_duplicate=False))
+    filled = {id(weights) for name, weights in parameters.items() if name not in missing}
+    of_adapter = (name for name in missing if _NAME in name.split("."))
+    return sorted(name for name in of_adapter if id(parameters.get(name)) not in filled)
 
-    def twin(name: str, part: str) -> torch.Tensor | None:
-        return tensors.get(name.replace(f".{part}.", ".")) if f".{part}." in name else None
 
-    return {
-        name: tensor
-        for name, tensor in tensors.items()
-        if twin(name, "original_module") is None
-        and ((same := twin(name, "modules_to_save")) is None or not torch.equal(same, tensor))
-    }
+def _without_copies(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Return the tensors without the copies that PEFT writes of trained modules.
+
+    It writes them when the vocabulary was resized. Of such a module it writes, beside the tensor
+    that it reads, an equal one and the one from before training.
+    """
+    return {name: tensor for name, tensor in tensors.items() if not _is_copy(name, tensors)}
+
+
+def _is_copy(name: str, tensors: Mapping[str, torch.Tensor]) -> bool:
+    """Test whether a tensor is a copy; see `_without_copies`."""
+    if _twin(name, "original_module", tensors) is not None:
+        return True
+    same = _twin(name, "modules_to_save", tensors)
+    return same is not None and torch.equal(same, tensors[name])
+
+
+def _twin(name: str, wrapper: str, tensors: Mapping[str, torch.Tensor]) -> torch.Tensor | None:
+    """Return the tensor of the same name without PEFT's wrapper; None where there is none."""
+    if f".{wrapper}." not in name:
+        return None
+    return tensors.get(name.replace(f".{wrapper}.", "."))
 
 
 def resize(model: Any, adapter: Adapter) -> None:
@@ -397,13 +433,15 @@ def resize(model: Any, adapter: Adapter) -> None:
 
 
 def untie(model: Any, adapter: Adapter) -> None:
-    """Part the output layer from the embeddings that it shares weights with, when the adapter changes one of them."""
-    output, embeddings = model.get_output_embeddings(), model.get_input_embeddings()
-    if (
-        output is None
-        or output.weight is not embeddings.weight
-        or adapter.settings.get("ensure_weight_tying")
-    ):
+    """Part the output layer from the embeddings that it shares weights with.
+
+    That is when the adapter changes one of them.
+    """
+    output = model.get_output_embeddings()
+    embeddings = model.get_input_embeddings()
+    if output is None or output.weight is not embeddings.weight:
+        return
+    if adapter.settings.get("ensure_weight_tying"):
         return
     names = {
         module: name for name, module in model.named_modules() if module in (output, embeddings)
@@ -421,14 +459,18 @@ def _changes(adapter: Adapter, name: str) -> bool:
     Whole weights and single tokens stay tied.
     """
     prefix = f"{PREFIX}{name}."
-    own = [tensor.removeprefix(prefix) for tensor in adapter.shapes if tensor.startswith(prefix)]
-    saved = name.split(".")[-1] in (adapter.settings.get("modules_to_save") or ())
-    return saved or any(
-        tensor != "weight" and not tensor.startswith("token_adapter") for tensor in own
-    )
+    if name.split(".")[-1] in (adapter.settings.get("modules_to_save") or ()):
+        return True
+    tensors = (tensor for tensor in adapter.shapes if tensor.startswith(prefix))
+    names = (tensor.removeprefix(prefix) for tensor in tensors)
+    return any(tensor != "weight" and not tensor.startswith("token_adapter") for tensor in names)
 
 
 def _fingerprints(model: Any) -> frozenset[int]:
+    """Return a sum over the bits of each parameter."""
     types = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-    bits = (own.detach().contiguous().view(types[own.element_size()]) for own in model.parameters())
-    return frozenset(int(own.sum(dtype=torch.int64)) for own in bits)
+    sums = set()
+    for weights in model.parameters():
+        bits = weights.detach().contiguous().view(types[weights.element_size()])
+        sums.add(int(bits.sum(dtype=torch.int64)))
+    return frozenset(sums)

@@ -197,13 +197,10 @@ def recognise_task(folder: Path) -> RecognisedTask:
     if not folder.is_dir():
         raise TargetError(f"{folder}: no such folder", "give a local Hugging Face checkpoint")
     refuse_links(folder)
-    config, settings = read_settings(folder / "config.json"), read_settings(folder / SETTINGS)
-    # PEFT writes the class of the base where it is given no task type.
-    mapped = settings.get("auto_mapping")
-    named = config.get("architectures") or [
-        mapped.get("base_model_class") if isinstance(mapped, dict) else None
-    ]
-    for architecture in map(str, named if isinstance(named, list) else ()):
+    config = read_settings(folder / "config.json")
+    settings = read_settings(folder / SETTINGS)
+    architectures = _architectures_of(config, settings)
+    for architecture in map(str, architectures):
         kind = next((kind for ending, kind in HEADS.items() if architecture.endswith(ending)), None)
         if kind is not None:
             return RecognisedTask(Task(kind, _labels(config, kind)), architecture)
@@ -214,12 +211,20 @@ def recognise_task(folder: Path) -> RecognisedTask:
     adapter = str(settings.get("task_type"))
     if adapter in ADAPTERS:
         return RecognisedTask(Task(ADAPTERS[adapter]), f"an adapter for {adapter}")
-    found = (
-        ", ".join(map(str, named)) if isinstance(named, list) and any(named) else "no architecture"
-    )
+    stated = ", ".join(map(str, architectures)) if any(architectures) else "no architecture"
     raise TargetError(
-        f"{folder}: its configuration does not state its task ({found})", "give --task KIND"
+        f"{folder}: its configuration does not state its task ({stated})", "give --task KIND"
     )
+
+
+def _architectures_of(config: Mapping[str, Any], settings: Mapping[str, Any]) -> list[Any]:
+    """List the classes that a configuration names; that of the base of an adapter without any."""
+    architectures = config.get("architectures")
+    if not architectures:
+        # PEFT writes the class of the base where it is given no task type.
+        mapped = settings.get("auto_mapping")
+        return [mapped.get("base_model_class") if isinstance(mapped, dict) else None]
+    return architectures if isinstance(architectures, list) else []
 
 
 def _labels(config: Mapping[str, Any], kind: TaskKind) -> tuple[str, ...]:

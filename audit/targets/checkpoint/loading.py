@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -107,7 +107,9 @@ def place(model: Any, device: str, row: int = 0, n_rows: int = 1) -> Any:
 def places_of(
     model: Any, free: Mapping[int | str, int], row: int, n_rows: int
 ) -> dict[str, int | str]:
-    """Choose where the parts of a model lie: on one GPU, on several, or some in the memory of the CPU as a last resort.
+    """Choose where the parts of a model lie.
+
+    On one GPU, on several, or some in the memory of the CPU as a last resort.
 
     Whole layers fill one GPU after the other; GPUs that are left over can hold the models that it
     is compared with.
@@ -129,23 +131,53 @@ def places_of(
     from accelerate import infer_auto_device_map
 
     gpus = {gpu: room for gpu, room in free.items() if isinstance(gpu, int)}
-    freest, size = max(gpus, key=gpus.__getitem__), model.get_memory_footprint()
+    freest = max(gpus, key=gpus.__getitem__)
+    size = model.get_memory_footprint()
     if size + row * LEAST_ROWS <= gpus[freest]:
         return {"": freest}
-    layers = (
-        layer for part in model.modules() if isinstance(part, torch.nn.ModuleList) for layer in part
-    )
-    whole = [*{*(model._no_split_modules or ()), *(type(layer).__name__ for layer in layers)}]
-    batches = [n_rows >> step for step in range(n_rows.bit_length()) if n_rows >> step > LEAST_ROWS]
-    for n, host in (*((n, 0) for n in (*batches, LEAST_ROWS)), (LEAST_ROWS, free.get("cpu", 0))):
-        most = {gpu: max(0, own - row * n) for gpu, own in gpus.items()} | (
-            {"cpu": host} if host else {}
-        )
-        places: dict[str, int | str] = infer_auto_device_map(model, most, whole)
+    unsplit = _layer_classes(model)
+    for n_kept, in_memory in _attempts(n_rows, free.get("cpu", 0)):
+        most: dict[int | str, int] = {}
+        for gpu, room in gpus.items():
+            most[gpu] = max(0, room - row * n_kept)
+        if in_memory:
+            most["cpu"] = in_memory
+        places: dict[str, int | str] = infer_auto_device_map(model, most, unsplit)
         if "disk" not in places.values() and gpus.keys() & {*places.values()}:
             return places
-    needed, kept, room = size / 1e9, row * LEAST_ROWS / 1e9, sum(gpus.values()) / 1e9
-    raise TargetError(*wording("no_gpu_room", n=len(gpus), needed=needed, kept=kept, room=room))
+    raise TargetError(
+        *wording(
+            "no_gpu_room",
+            n=len(gpus),
+            needed=size / 1e9,
+            kept=row * LEAST_ROWS / 1e9,
+            room=sum(gpus.values()) / 1e9,
+        )
+    )
+
+
+def _layer_classes(model: Any) -> list[str]:
+    """List the classes of layers that stay whole on one GPU."""
+    classes = set(model._no_split_modules or ())
+    for module in model.modules():
+        if isinstance(module, torch.nn.ModuleList):
+            classes.update(type(layer).__name__ for layer in module)
+    return list(classes)
+
+
+def _attempts(n_rows: int, in_memory: int) -> Iterator[tuple[int, int]]:
+    """Yield the rows that each GPU keeps room for, and the bytes that may lie in memory.
+
+    Args:
+        n_rows: rows of a batch: all of them, then a half, a quarter and so on.
+        in_memory: free bytes of the CPU's memory, which is used last.
+    """
+    n_kept = n_rows
+    while n_kept > LEAST_ROWS:
+        yield n_kept, 0
+        n_kept >>= 1
+    yield LEAST_ROWS, 0
+    yield LEAST_ROWS, in_memory
 
 
 def spread(model: Any, places: Mapping[str, int | str], device: str = "cuda") -> Any:
@@ -401,13 +433,33 @@ def open_tokenizer(folder: AnyFolder, needed: Sequence[str], n_tokens: int | Non
         # transformers would make up a tokenizer without a vocabulary.
         raise TargetError(f"{folder}: no {' or '.join(_VOCABULARIES)}", _SAVE_TOKENIZER)
     _check_convertible(folder)
+    tokenizer = _load_fast_tokenizer(folder)
+    lacking = [name for name in needed if getattr(tokenizer, f"{name}_token_id") is None]
+    if lacking:
+        raise TargetError(
+            f"{folder}: the tokenizer lacks the {', '.join(lacking)} token", _SAVE_TOKENIZER
+        )
+    if not tokenizer.is_fast:
+        raise TargetError(f"{folder}: the tokenizer is not a fast tokenizer", _SAVE_TOKENIZER)
+    if n_tokens is not None:
+        check_vocabulary(folder, tokenizer, n_tokens)
+    return tokenizer
+
+
+def _load_fast_tokenizer(folder: CheckpointFolder) -> Any:
+    """Load the tokenizer of a folder.
+
+    A vocabulary without its own unknown token is found out here, not at the first word that it
+    lacks.
+
+    Raises:
+        TargetError: it cannot be loaded.
+    """
     with quiet(), refuse_panics(folder, "the tokenizer cannot be loaded", _SAVE_TOKENIZER):
         try:
             tokenizer = transformers.AutoTokenizer.from_pretrained(
                 folder.path, local_files_only=True, trust_remote_code=False, use_fast=True
             )
-            # A vocabulary without its own unknown token is found out here, not at the first word
-            # that it lacks.
             if tokenizer.is_fast:
                 unpadded(tokenizer).encode(_UNUSUAL)
         except Exception as error:
@@ -418,12 +470,6 @@ def open_tokenizer(folder: AnyFolder, needed: Sequence[str], n_tokens: int | Non
             raise TargetError(
                 f"{folder}: the tokenizer cannot be loaded: {one_line(error)}"
             ) from None
-    lacking = [name for name in needed if getattr(tokenizer, f"{name}_token_id") is None]
-    if lacking or not tokenizer.is_fast:
-        what = f"lacks the {', '.join(lacking)} token" if lacking else "is not a fast tokenizer"
-        raise TargetError(f"{folder}: the tokenizer {what}", _SAVE_TOKENIZER)
-    if n_tokens is not None:
-        check_vocabulary(folder, tokenizer, n_tokens)
     return tokenizer
 
 

@@ -45,15 +45,18 @@ def tag_labels(
             tags[index] = tag if tag in label_ids else scheme.outside
     labels = np.full(len(words), NOT_READ, np.int64)
     if all_tokens:
-        own = np.flatnonzero(words >= 0)
-        labels[own] = [label_ids[scheme.continued(tags[index])] for index in words[own]]
+        of_words = np.flatnonzero(words >= 0)
+        labels[of_words] = [label_ids[scheme.continued(tags[index])] for index in words[of_words]]
     first = first_tokens(words)
     labels[first] = [label_ids[tags[index]] for index in words[first]]
     return labels
 
 
 def spade_classes(document: Document, words: Ints, label_ids: Mapping[str, int]) -> Ints:
-    """Return class of the first token of each word: its entity's at the entity's first word, "O" elsewhere."""
+    """Return the class of the first token of each word.
+
+    It is the entity's at the entity's first word, "O" elsewhere.
+    """
     outside = label_ids["O"]
     classes = {
         entity.words[0]: label_ids.get(entity.label, outside) for entity in document.entities
@@ -77,7 +80,7 @@ def predecessors(document: Document, words: Ints) -> Ints:
 
 
 def parents(document: Document, words: Ints) -> Ints:
-    """Return position of the first token of each entity's parent, at the entity's own first token.
+    """Return the position of the first token of each entity's parent, at the entity's first token.
 
     `NO_LINK` at the first token of every other word, and where the page does not hold the parent;
     `NOT_READ` elsewhere. An entity has one parent, that of its first link.
@@ -91,7 +94,8 @@ def parents(document: Document, words: Ints) -> Ints:
     for parent, child in document.links:
         parent_of.setdefault(child, parent)
     for child, parent in parent_of.items():
-        child_start, parent_start = start_of[child], start_of[parent]
+        child_start = start_of[child]
+        parent_start = start_of[parent]
         if child_start is not None and parent_start is not None:
             links[child_start] = parent_start
     return links
@@ -100,34 +104,53 @@ def parents(document: Document, words: Ints) -> Ints:
 def unknown_labels(
     task: HeadName, labels: Sequence[str], documents: Sequence[Document]
 ) -> Mapping[str, frozenset[str]]:
-    """By the id of a document, the labels of its entities that the model has no tag or class for.
+    """List by the id of a document the labels of its entities that the model has no tag or class for.
 
-    None: it is no key.
+    A document without any is no key.
 
     Its training loss would be read as if these fields were outside every entity. For classifiers of
     pages it is the page's own class.
     """
     if task == "document-classification":
-        return {
-            one.id: frozenset({one.label})
-            for one in documents
-            if one.label is not None and one.label not in labels
-        }
+        return _unknown_classes(labels, documents)
     if task not in NAMING:
         return {}
-    known = scheme_of(labels).knows if task == "token-classification" else labels.__contains__
-    used = {entity.label for document in documents for entity in document.entities}
-    strange = {label for label in used if not known(label)}
-    found = {
-        document.id: {entity.label for entity in document.entities} & strange
+    used: set[str] = set()
+    for document in documents:
+        used |= _labels_of(document)
+    is_known = scheme_of(labels).knows if task == "token-classification" else labels.__contains__
+    strange = {label for label in used if not is_known(label)}
+    unknown: dict[str, frozenset[str]] = {}
+    for document in documents:
+        strange_here = _labels_of(document) & strange
+        if strange_here:
+            unknown[document.id] = strange_here
+    return unknown
+
+
+def _labels_of(document: Document) -> frozenset[str]:
+    """Return the labels of a document's entities."""
+    return frozenset(entity.label for entity in document.entities)
+
+
+def _unknown_classes(
+    labels: Sequence[str], documents: Sequence[Document]
+) -> dict[str, frozenset[str]]:
+    """List by the id of a document its class, where the model lacks that."""
+    return {
+        document.id: frozenset({document.label})
         for document in documents
+        if document.label is not None and document.label not in labels
     }
-    return {name: frozenset(own) for name, own in found.items() if own}
+
+
+Problem = tuple[str, str]
+"""What is wrong, and what to do."""
 
 
 def label_problem(
     task: HeadName, labels: Sequence[str], documents: Sequence[Document]
-) -> tuple[str, str] | None:
+) -> Problem | None:
     """Return why the training loss cannot be told from what the documents say, and what to do.
 
     None when it can.
@@ -138,20 +161,28 @@ def label_problem(
     """
     if task == "mlm":
         return None
-    if task == "document-classification" and any(document.label is None for document in documents):
+    annotated = documents
+    if task != "document-classification":
+        annotated = [document for document in documents if document.entities]
+    elif any(document.label is None for document in documents):
         return (
             "the model classifies pages, and some documents have no class",
             "give each document its label",
         )
     unknown = unknown_labels(task, labels, documents)
-    annotated = [
-        document for document in documents if document.entities or task == "document-classification"
-    ]
-    members = [document for document in annotated if document.split == "member"]
-    if unknown and all(document.id in unknown for document in members or annotated):
+    if unknown and not _some_left(annotated, unknown):
         return _nothing_known(task, labels, sorted(set().union(*unknown.values())))
-    if not task.startswith("spade"):
-        return None
+    return _spade_problem(task, documents) if task.startswith("spade") else None
+
+
+def _some_left(annotated: Sequence[Document], unknown: Mapping[str, object]) -> bool:
+    """Test whether a member has only labels that are known; any document, where no member has any."""
+    members = [document for document in annotated if document.split == "member"]
+    return any(document.id not in unknown for document in members or annotated)
+
+
+def _spade_problem(task: HeadName, documents: Sequence[Document]) -> Problem | None:
+    """Return what keeps SPADE's loss from being told; see `label_problem`."""
     if task == "spade-linking" and not any(document.links for document in documents):
         return (
             "the model links entities, and no document has links",
@@ -166,19 +197,17 @@ def label_problem(
     return None
 
 
-def _nothing_known(
-    task: HeadName, labels: Sequence[str], unknown: Sequence[str]
-) -> tuple[str, str]:
-    """See `label_problem`: no document is left."""
-    named = ", ".join(unknown)
+def _nothing_known(task: HeadName, labels: Sequence[str], unknown: Sequence[str]) -> Problem:
+    """Return the problem of documents none of which has labels that the model knows."""
+    strange = ", ".join(unknown)
     if task == "document-classification":
         return (
-            f"the model has no class {named}",
+            f"the model has no class {strange}",
             f"it has {', '.join(labels)}; use these names as labels",
         )
     what = "tag" if task == "token-classification" else "class"
     return (
-        f"the model has no {what} for entities labelled {named}",
+        f"the model has no {what} for entities labelled {strange}",
         f"it has {', '.join(labels)}; {ADVICE}",
     )
 
@@ -193,13 +222,23 @@ UNKNOWN_SHARE = 0.01
 
 
 def ends_of(tokenizer: Any) -> tuple[list[int], list[int]]:
-    """Return the special tokens before and after a page: [CLS] and [SEP], begin and end, or none."""
-    names = (("cls_token_id", "bos_token_id"), ("sep_token_id", "eos_token_id"))
-    first, last = (
-        [token for name in own if (token := getattr(tokenizer, name, None)) is not None][:1]
-        for own in names
+    """Return the special tokens before and after a page.
+
+    These are [CLS] and [SEP], begin and end, or none.
+    """
+    return (
+        _first_token(tokenizer, "cls_token_id", "bos_token_id"),
+        _first_token(tokenizer, "sep_token_id", "eos_token_id"),
     )
-    return first, last
+
+
+def _first_token(tokenizer: Any, *names: str) -> list[int]:
+    """Return the first of these special tokens that a tokenizer has; empty when it has none."""
+    for name in names:
+        token = getattr(tokenizer, name, None)
+        if token is not None:
+            return [token]
+    return []
 
 
 @dataclass(eq=False)
@@ -231,7 +270,8 @@ class Encoder:
 
     def __post_init__(self) -> None:
         """Read the tokenizer's own marks."""
-        tokenizer, self.labels = self.tokenizer, tuple(self.labels)
+        tokenizer = self.tokenizer
+        self.labels = tuple(self.labels)
         if self.labels and self.task == "mlm":
             self.task = "token-classification"
         # The last token's box is the page's far corner (LayoutLM, BROS), unless the tokenizer has
@@ -259,35 +299,33 @@ class Encoder:
         return self._page(document, tuple(around))
 
     def _encode(self, document: Document, around: tuple[int, ...]) -> Encoding | None:
+        """Return the window of the document around these words, with what its loss reads."""
         ids, words = self._tokens(document)
         window = self._window(words, around)
         if window is None or not len(ids):
             return None
         ids, words = ids[window], words[window]
         first, last = self._ends
-        own = np.concatenate([[-1] * len(first), words, [-1] * len(last)]).astype(np.int64)
-        labels, links = self._read_by_the_loss(document, own)
+        row = np.concatenate([[-1] * len(first), words, [-1] * len(last)]).astype(np.int64)
+        labels, links = self._read_by_the_loss(document, row)
+        page_class = None
+        if self.task == "document-classification":
+            page_class = self._label_ids.get(document.label or "")
+        boxes = self._boxes(document, words)
         return Encoding(
             ids=np.concatenate([first, ids, last]).astype(np.int64),
-            boxes=np.concatenate(
-                [
-                    np.zeros((len(first), 4)),
-                    self._boxes(document, words),
-                    self._sep_box[: len(last)],
-                ]
-            ),
-            words=own,
+            boxes=np.concatenate([np.zeros((len(first), 4)), boxes, self._sep_box[: len(last)]]),
+            words=row,
             labels=labels,
             mask_id=self.tokenizer.mask_token_id,
             unknown_id=self._unknown_id,
             links=links,
             page_image=None if self.page_images is None else self.page_images(document),
-            page_class=self._label_ids.get(document.label or "")
-            if self.task == "document-classification"
-            else None,
+            page_class=page_class,
         )
 
     def _tokenise(self, document: Document) -> tuple[Ints, Ints]:
+        """Return the tokens of a document, and the index of each one's word."""
         texts = [word.text for word in document.words]
         if not texts:
             return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -304,24 +342,27 @@ class Encoder:
         return self.max_tokens - sum(map(len, self._ends))
 
     def _window(self, words: Ints, around: Sequence[int]) -> slice | None:
-        """Return the tokens to keep: all of them when they fit, else a window with the field in its middle.
+        """Return the tokens to keep.
+
+        All of them when they fit, else a window with the field in its middle.
 
         Classifiers of pages were trained on the beginning of long ones, and read that alone.
         """
         room = self._room
         if around:
-            held = np.flatnonzero(np.isin(words, list(around)))
-            if not len(held) or held[-1] - held[0] + 1 > room:
+            positions = np.flatnonzero(np.isin(words, list(around)))
+            if not len(positions) or positions[-1] - positions[0] + 1 > room:
                 return None
             if self.task == "document-classification":
-                return slice(0, room) if held[-1] < room else None
-            centre = int(held[0] + held[-1] + 1) // 2
+                return slice(0, room) if positions[-1] < room else None
+            centre = int(positions[0] + positions[-1] + 1) // 2
         else:
             centre = 0
         start = max(0, min(centre - room // 2, len(words) - room))
         return slice(start, start + room)
 
     def _boxes(self, document: Document, words: Ints) -> Floats:
+        """Return the box of each token's word, in shares of the page; zeros where it has none."""
         if document.size is None:
             return np.zeros((len(words), 4))
         width, height = document.size
@@ -352,30 +393,46 @@ class Encoder:
                 the model reads layout or images and the documents have none, or its training loss
                 cannot be told from what the documents say.
         """
-        words = unknown = 0
-        for document in documents:
-            ids, token_words = self._tokens(document)
-            words += len(document.words)
-            known = {*token_words.tolist()} - {*token_words[ids == self._unknown_id].tolist()}
-            # Some tokenizers leave out what they do not know, so that a word may have no token at
-            # all.
-            unknown += sum(
-                index not in known for index, word in enumerate(document.words) if word.text.strip()
-            )
-        if words and unknown / words > UNKNOWN_SHARE:
-            raise TargetError(*wording("unknown_words", share=unknown / words, words=words))
-        bare = [
-            one.id
-            for one in documents
-            if one.words and (one.size is None or one.words[0].box is None)
-        ]
-        if self.needs_boxes and bare:
-            raise TargetError(*wording("no_boxes", n=len(bare), first=bare[0]))
-        if self.page_images is not None and any(
-            document.words and document.image is None for document in documents
-        ):
+        self._check_words(documents)
+        if self.needs_boxes:
+            bare = [document.id for document in documents if _lacks_boxes(document)]
+            if bare:
+                raise TargetError(*wording("no_boxes", n=len(bare), first=bare[0]))
+        if self.page_images is not None and any(map(_lacks_image, documents)):
             raise TargetError(
                 "this model sees page images, and some documents have none", "add images and sizes"
             )
-        if problem := label_problem(self.task, self.labels, documents):
+        problem = label_problem(self.task, self.labels, documents)
+        if problem:
             raise TargetError(*problem)
+
+    def _check_words(self, documents: Sequence[Document]) -> None:
+        """Refuse a tokenizer that does not know the words; see `check_vocabulary`."""
+        n_words = sum(len(document.words) for document in documents)
+        if not n_words:
+            return
+        share = sum(self._count_unknown(document) for document in documents) / n_words
+        if share > UNKNOWN_SHARE:
+            raise TargetError(*wording("unknown_words", share=share, words=n_words))
+
+    def _count_unknown(self, document: Document) -> int:
+        """Count the words of a document that hold an unknown token or give none.
+
+        Some tokenizers leave out what they do not know, so that a word may have no token at all.
+        """
+        ids, token_words = self._tokens(document)
+        with_unknown = {*token_words[ids == self._unknown_id].tolist()}
+        readable = {*token_words.tolist()} - with_unknown
+        return sum(
+            index not in readable for index, word in enumerate(document.words) if word.text.strip()
+        )
+
+
+def _lacks_boxes(document: Document) -> bool:
+    """Test for a document with words and without their places."""
+    return bool(document.words) and (document.size is None or document.words[0].box is None)
+
+
+def _lacks_image(document: Document) -> bool:
+    """Test for a document with words and without an image."""
+    return bool(document.words) and document.image is None
