@@ -434,8 +434,7 @@ def _warn_off_page(corpus: Corpus, unread: Unread) -> tuple[str, ...]:
     """Warn of documents and questions that the audit does without."""
     warnings: tuple[str, ...] = ()
     if unread.documents:
-        counts = Counter(corpus.document(name).split for name in unread.documents)
-        pages = _name_counts(counts)
+        pages = _name_counts(Counter(corpus.document(name).split for name in unread.documents))
         warnings += wording("documents_off_page", n=len(unread.documents), counts=pages)
     if unread.questions:
         counted = _name_counts(count_questions(corpus, unread))

@@ -1,11 +1,11 @@
 """Annotated pages like FUNSD's or SROIE's, in folders and with keys and labels of any names."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from audit.corpus.documents import Word
+from audit.corpus.documents import Box, Word
 from audit.errors import ManifestError, UsageError
 from audit.importers.columns import OUTSIDE, Columns, fields_of_tags, read_box
 from audit.importers.faults import name_of
@@ -38,17 +38,17 @@ class Forms(Importer):
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
-        endings = ((".json",), (".txt", ".csv"))
-        kinds = [group_by_name(source.files(*kind), lambda path: {path.stem}) for kind in endings]
-        if not any(kinds):
+        annotations = _by_stem(source, ".json")
+        boxed_texts = _by_stem(source, ".txt", ".csv")
+        if not annotations and not boxed_texts:
             hint = "give the folder that holds images and annotations"
             raise UsageError(f"{source.path} holds neither .json nor .txt", hint)
         for path in source.ids:
             with source.problems.catch(f"{path}:"):
+                stem = PurePosixPath(path).stem
                 page = source.page(path)
-                annotation, lines = (
-                    _choose_nearest(path, kind.get(PurePosixPath(path).stem, [])) for kind in kinds
-                )
+                annotation = _choose_nearest(path, annotations.get(stem, []))
+                lines = _choose_nearest(path, boxed_texts.get(stem, []))
                 if lines is None and annotation is None:
                     raise ManifestError("neither a .json nor a .txt has its name")
                 if lines is not None:
@@ -56,9 +56,15 @@ class Forms(Importer):
                 if annotation is not None:
                     _annotate(source, page, source.at(annotation))
         stems = {PurePosixPath(path).stem for path in source.ids}
-        missing = (own[0] for kind in kinds for stem, own in kind.items() if stem not in stems)
-        source.problems.add("", (f"{path}: its image is missing" for path in missing))
+        for files in (annotations, boxed_texts):
+            missing = (paths[0] for stem, paths in files.items() if stem not in stems)
+            source.problems.add("", (f"{path}: its image is missing" for path in missing))
         yield from source.pages
+
+
+def _by_stem(source: Source, *endings: str) -> Mapping[str, Sequence[str]]:
+    """List the files of these endings by their names without ending."""
+    return group_by_name(source.files(*endings), lambda path: {path.stem})
 
 
 def _choose_nearest(image: str, files: Sequence[str]) -> str | None:
@@ -67,14 +73,12 @@ def _choose_nearest(image: str, files: Sequence[str]) -> str | None:
     Raises:
         ManifestError: two share as many.
     """
-    own = PurePosixPath(image).parents
-    shared = {path: sum(folder in own for folder in PurePosixPath(path).parents) for path in files}
-    most = max(shared.values(), default=0)
-    return (
-        choose_one([path for path in files if shared[path] == most], "its annotation")
-        if files
-        else None
-    )
+    if not files:
+        return None
+    folders = {*PurePosixPath(image).parents}
+    n_shared = {path: len(folders.intersection(PurePosixPath(path).parents)) for path in files}
+    most = max(n_shared.values())
+    return choose_one([path for path in files if n_shared[path] == most], "its annotation")
 
 
 def boxed_lines(path: Path, numbers: Sequence[int] = (8, 4)) -> Iterator[Word]:
@@ -83,7 +87,7 @@ def boxed_lines(path: Path, numbers: Sequence[int] = (8, 4)) -> Iterator[Word]:
     A line's box is divided by its number of characters.
 
     Args:
-        path: of a text file.
+        path: path of a text file.
         numbers: how many numbers the corners of a line's box are.
 
     Raises:
@@ -91,22 +95,32 @@ def boxed_lines(path: Path, numbers: Sequence[int] = (8, 4)) -> Iterator[Word]:
     """
     problems = []
     for number, row in enumerate(read_text(path).split("\n"), start=1):
-        match = next(
-            (found for count in numbers if (found := _CORNERS[count].fullmatch(row))), None
-        )
-        try:
-            corners = [float(cell) for cell in match[1].split(",")] if match else []
-        except ValueError:
-            corners = []
-        if match and corners:
-            yield from line_words(
-                match[2], bounds([*zip(corners[0::2], corners[1::2], strict=True)])
-            )
+        line = _read_boxed_line(row, numbers)
+        if line is not None:
+            yield from line
         elif row.strip():
             counts = " or ".join(map(str, sorted(numbers)))
             problems.append(f"{name_of(path)}:{number} is not x1,y1,...,TEXT with {counts} numbers")
     if problems:
         raise ManifestError(problems)
+
+
+def _read_boxed_line(row: str, numbers: Sequence[int]) -> Iterator[Word] | None:
+    """Return the words of a line of text behind the corners of its box; None where it is none.
+
+    Args:
+        row: the line.
+        numbers: see `boxed_lines`.
+    """
+    matches = (_CORNERS[count].fullmatch(row) for count in numbers)
+    match = next((match for match in matches if match), None)
+    if match is None:
+        return None
+    try:
+        corners = [float(cell) for cell in match[1].split(",")]
+    except ValueError:
+        return None
+    return line_words(match[2], bounds([*zip(corners[0::2], corners[1::2], strict=True)]))
 
 
 def _annotate(source: Source, page: Page, path: Path) -> None:
@@ -117,14 +131,10 @@ def _annotate(source: Source, page: Page, path: Path) -> None:
     """
     value = parse_json(read_text(path), f"{name_of(path)} is not JSON")
     table = value if isinstance(value, dict) else {}
-    items = (
-        next((table[key] for key in ITEMS if isinstance(table.get(key), list)), None)
-        if table
-        else value
-    )
-    if isinstance(items, list) and all(
-        isinstance(item, dict) and {"label", "text", "words"} & {*item} for item in items
-    ):
+    items = value
+    if table:
+        items = next((table[key] for key in ITEMS if isinstance(table.get(key), list)), None)
+    if isinstance(items, list) and all(map(_is_item, items)):
         _add_items(page, items)
     elif not isinstance(value, dict):
         raise ManifestError(f"{name_of(path)} is neither a list of items nor an object")
@@ -135,33 +145,66 @@ def _annotate(source: Source, page: Page, path: Path) -> None:
     page.provider = page.provider or source.provider(table)
 
 
+def _is_item(item: Any) -> bool:
+    """Test for an item as FUNSD has them."""
+    return isinstance(item, dict) and not {"label", "text", "words"}.isdisjoint(item)
+
+
 def _add_items(page: Page, items: list[dict[str, Any]]) -> None:
-    """Add items with their words, or on a page that has words with their boxes and texts to be located."""
+    """Add items with their words.
+
+    On a page that has words they are added with their boxes, and texts to be located.
+    """
     words = [*page.words]
-    annotated = not words
+    brings_words = not words
     for number, item in enumerate(items):
-        first, place = len(words), f"items[{number}]"
-        inner = item.get("words")
-        given = next((item[key] for key in ("box", "bbox", "bounding_box") if key in item), None)
-        if annotated and isinstance(inner, list):
-            words += [_read_word(one, f"{place}.words[{index}]") for index, one in enumerate(inner)]
-            given = None
-        box = None if given is None else read_box(given, f"{place}.box")
-        if annotated and not isinstance(inner, list):
-            words += line_words(clean(as_text(item.get("text", ""))), box)
+        first = len(words)
+        place = f"items[{number}]"
+        box = None
+        if brings_words:
+            words += _item_words(item, place)
+        else:
+            box = _item_box(item, place)
         label = clean(as_text(item.get("label", item.get("category", ""))))
         text = clean(as_text(item.get("text", " ".join(word.text for word in words[first:]))))
         if label.lower() not in OUTSIDE:
             plain = fields_of_tags([label])[0][0]
-            page.fields.append(
-                Field(
-                    plain, tuple(range(first, len(words))), None if annotated else box, text or None
-                )
-            )
+            inside = tuple(range(first, len(words)))
+            page.fields.append(Field(plain, inside, box, text or None))
     page.words = words
 
 
+def _item_box(item: Mapping[str, Any], place: str) -> Box | None:
+    """Return the box of an item, where it has one.
+
+    Raises:
+        ManifestError: it has another form.
+    """
+    for key in ("box", "bbox", "bounding_box"):
+        if key in item:
+            return None if item[key] is None else read_box(item[key], f"{place}.box")
+    return None
+
+
+def _item_words(item: Mapping[str, Any], place: str) -> Iterable[Word]:
+    """Return the words of an item: its own, or those of its text.
+
+    Raises:
+        ManifestError: they, or its box, have another form.
+    """
+    inner = item.get("words")
+    if not isinstance(inner, list):
+        box = _item_box(item, place)
+        return line_words(clean(as_text(item.get("text", ""))), box)
+    return [_read_word(word, f"{place}.words[{index}]") for index, word in enumerate(inner)]
+
+
 def _read_word(value: Any, place: str) -> Word:
+    """Read a word: its text, or with its box.
+
+    Raises:
+        ManifestError: it has another form.
+    """
     if isinstance(value, str):
         return Word(value)
     with form_of(f"a word: {place}"):
@@ -180,11 +223,16 @@ def _add_values(page: Page, values: Mapping[str, Any], before: str = "") -> None
         if isinstance(value, dict):
             _add_values(page, value, check_name(f"{before}{key}."))
             continue
-        several = value if isinstance(value, list) else [value]
-        texts = [clean(as_text(entry)) for entry in several if _is_value(entry)]
+        texts = _texts_of(value)
         page.fields += (Field(clean(before + key), value=text) for text in texts if text)
         if not before and key.lower() in PROVIDERS and texts:
             page.provider = page.provider or " ".join(texts[0].split()) or None
+
+
+def _texts_of(value: Any) -> list[str]:
+    """Return the texts of a value, or of those in a list."""
+    entries = value if isinstance(value, list) else [value]
+    return [clean(as_text(entry)) for entry in entries if _is_value(entry)]
 
 
 def _is_value(entry: Any) -> bool:

@@ -1,4 +1,7 @@
-"""Label Studio's JSON export: tasks with regions in percent of the image, transcriptions, choices, spans of texts."""
+"""Label Studio's JSON export.
+
+Its tasks have regions in percent of the image, transcriptions, choices, and spans of texts.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -59,45 +62,65 @@ def _add(source: Source, place: str, task: Any, texts: list[Page]) -> None:
     if not isinstance(task, dict) or not isinstance(task.get("data"), dict):
         raise ManifestError('not a task: it has no "data"; export as JSON, not as JSON_MIN')
     with form_of("an annotation"):
-        annotations: Any = task.get("annotations", task.get("completions", []))
-        given = [
-            one for one in annotations if isinstance(one, dict) and not one.get("was_cancelled")
-        ]
-        regions, choices = _regions(given[-1].get("result", []) if given else [])
-    values = [value for value in task["data"].values() if isinstance(value, str)]
-    image = next(
-        (
-            value
-            for value in values
-            if value.lower().split("?d=")[-1].split("?")[0].endswith(IMAGES)
-        ),
-        None,
-    )
-    text = task["data"].get("text")
+        regions, choices = _regions(_results_of(task))
+    data = task["data"]
+    image = _image_in(data)
+    text = data.get("text")
     if image is not None:
         page = source.page(source.find_image(image), task)
         _add_regions(page, regions)
     elif isinstance(text, str):
-        page = Page(
-            f"task-{task.get('id', len(texts) + 1)}", provider=source.provider(task), place=place
-        )
-        marked = [(one.span, label) for one in regions if one.span for label in one.labels]
-        words = page.mark(text, [span for span, _ in marked])
-        for ((start, end), label), inside in zip(marked, words, strict=True):
-            if inside:
-                page.fields.append(Field(label, inside, value=text[start:end]))
+        name = f"task-{task.get('id', len(texts) + 1)}"
+        page = Page(name, provider=source.provider(task), place=place)
+        _mark_spans(page, text, regions)
         texts.append(page)
     else:
         raise ManifestError("its data name neither an image nor a text")
-    page.label = clean(choices[0]) or None if choices else page.label
+    if choices:
+        page.label = clean(choices[0]) or None
+
+
+def _results_of(task: Mapping[str, Any]) -> Sequence[Any]:
+    """Return the results of a task's last annotation that was not cancelled."""
+    annotations: Any = task.get("annotations", task.get("completions", []))
+    valid = [
+        annotation
+        for annotation in annotations
+        if isinstance(annotation, dict) and not annotation.get("was_cancelled")
+    ]
+    results: Sequence[Any] = valid[-1].get("result", []) if valid else []
+    return results
+
+
+def _image_in(data: Mapping[str, Any]) -> str | None:
+    """Return the first of a task's data that names an image."""
+    for value in data.values():
+        if not isinstance(value, str):
+            continue
+        if value.lower().split("?d=")[-1].split("?")[0].endswith(IMAGES):
+            return value
+    return None
+
+
+def _mark_spans(page: Page, text: str, regions: Sequence[_Region]) -> None:
+    """Give a page a text, and its marked spans as fields."""
+    marked: list[tuple[Span, str]] = []
+    for region in regions:
+        if region.span:
+            marked += [(region.span, label) for label in region.labels]
+    words = page.mark(text, [span for span, _ in marked])
+    for ((start, end), label), inside in zip(marked, words, strict=True):
+        if inside:
+            page.fields.append(Field(label, inside, value=text[start:end]))
 
 
 def _regions(results: Sequence[Any]) -> tuple[list[_Region], list[str]]:
     """Return the regions, results of one id joined, and the choices for the page."""
     regions: dict[str, _Region] = {}
     choices: list[str] = []
-    for number, one in enumerate(results):
-        kind, value = one.get("type"), one.get("value")
+    for number, result in enumerate(results):
+        kind = result.get("type")
+        value = result.get("value")
         if kind == "relation":
             continue
         if not isinstance(value, dict):
@@ -105,8 +128,9 @@ def _regions(results: Sequence[Any]) -> tuple[list[_Region], list[str]]:
         if kind == "choices":
             choices += _texts(value.get("choices", []))
             continue
-        region = regions.setdefault(str(one.get("id", f"#{number}")), _Region())
-        region.labels += [text for key in LABELS for text in _texts(value.get(key, []))]
+        region = regions.setdefault(str(result.get("id", f"#{number}")), _Region())
+        for key in LABELS:
+            region.labels += _texts(value.get(key, []))
         if kind == "textarea":
             text = value.get("text") or []
             region.texts += [text] if isinstance(text, str) else _texts(text)
@@ -118,13 +142,21 @@ def _regions(results: Sequence[Any]) -> tuple[list[_Region], list[str]]:
 
 
 def _texts(value: Any) -> list[str]:
+    """Return a list of texts.
+
+    Raises:
+        ManifestError: it is none.
+    """
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise ManifestError("labels, choices and transcriptions are lists of texts")
     return value
 
 
 def _box(value: Mapping[str, Any]) -> Box | None:
-    """Return a region's box as shares of the image: of a rectangle, upright, or around a polygon's points."""
+    """Return a region's box as shares of the image.
+
+    It is that of a rectangle, upright, or around a polygon's points.
+    """
     if value.get("points"):
         return bounds([(float(x) / 100, float(y) / 100) for x, y in value["points"]])
     if "width" not in value or "x" not in value:
@@ -136,13 +168,17 @@ def _box(value: Mapping[str, Any]) -> Box | None:
 def _add_regions(page: Page, regions: Sequence[_Region]) -> None:
     """Give a page its regions as fields, and as words too where it has no word file."""
     page.unit = "shares"
-    words, transcribed = [*page.words], not page.words
-    for region in (one for one in regions if one.box is not None):
-        text, first = clean(" ".join(region.texts)), len(words)
-        words += line_words(text, region.box) if transcribed else ()
+    words = [*page.words]
+    has_word_file = bool(page.words)
+    for region in regions:
+        if region.box is None:
+            continue
+        text = clean(" ".join(region.texts))
+        first = len(words)
+        if not has_word_file:
+            words += line_words(text, region.box)
         label = next(filter(None, map(clean, region.labels)), None)
         if label is not None:
-            page.fields.append(
-                Field(label, tuple(range(first, len(words))), region.box, text or None)
-            )
+            inside = tuple(range(first, len(words)))
+            page.fields.append(Field(label, inside, region.box, text or None))
     page.words = words

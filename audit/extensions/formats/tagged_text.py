@@ -1,7 +1,11 @@
-"""Texts with a tag for each word (CoNLL), or with labelled spans of characters (spaCy, Prodigy, Doccano)."""
+"""Texts with a tag for each word (CoNLL), or with labelled spans of characters.
+
+Spans are those of spaCy, Prodigy or Doccano.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from audit.corpus.documents import Word
@@ -67,21 +71,31 @@ def _rows(text: str) -> Iterator[_Row]:
     Raises:
         ManifestError: a line has another number of columns than those before.
     """
-    tabs, width = "\t" in text, 0
+    tabs = "\t" in text
+    n_columns = 0
     for number, line in enumerate(text.split("\n"), start=1):
-        cells = [cell.strip() for cell in line.split("\t")] if tabs else line.split()
+        cells = line.split()
+        if tabs:
+            cells = [cell.strip() for cell in line.split("\t")]
         begins = _BEGINS.match(line)
         if begins:
             yield begins[1] or ""
         elif not any(cells):
             yield None
-        elif line[0] != "#" or (len(cells) > 1 if tabs else _TAG.fullmatch(cells[-1])):
-            width = width or len(cells)
-            if len(cells) != width:
+        elif not _is_comment(line, cells, tabs):
+            n_columns = n_columns or len(cells)
+            if len(cells) != n_columns:
                 raise ManifestError(
-                    f"line {number}: {len(cells)} columns, and {width} in the lines before"
+                    f"line {number}: {len(cells)} columns, and {n_columns} in the lines before"
                 )
             yield cells
+
+
+def _is_comment(line: str, cells: Sequence[str], tabs: bool) -> bool:
+    """Test for a line that begins with # and holds no columns of a word."""
+    if line[0] != "#":
+        return False
+    return len(cells) < 2 if tabs else _TAG.fullmatch(cells[-1]) is None
 
 
 def _documents(rows: Sequence[_Row]) -> Iterator[tuple[str, list[_Sentence]]]:
@@ -90,43 +104,93 @@ def _documents(rows: Sequence[_Row]) -> Iterator[tuple[str, list[_Sentence]]]:
     Raises:
         ManifestError: no column holds tags.
     """
-    words = [row for row in rows if isinstance(row, list)]
-    numbered = bool(words) and all(_NUMBER.fullmatch(row[0]) for row in words)
-    places = range(1 + numbered, len(words[0]) if words else 0)
-    columns = [place for place in places if any(_TAG.fullmatch(row[place]) for row in words)]
-    column = None if not columns else columns[0] if numbered else columns[-1]
-    if column is None and not any(_IN_FEATURES.search(row[-1]) for row in words):
-        raise ManifestError("no column holds tags, O or B-NAME")
-    whole = any(isinstance(row, str) for row in rows)
-    name, sentences, sentence = "", list[_Sentence](), _Sentence()
+    layout = _layout_of([row for row in rows if isinstance(row, list)])
+    marks_documents = any(isinstance(row, str) for row in rows)
+    name = ""
+    sentences: list[_Sentence] = []
+    sentence: _Sentence = []
     for row in [*rows, None, ""]:
         if isinstance(row, list):
-            if clean(row[numbered]) and not (numbered and not row[0].isdigit()):
-                found = _IN_FEATURES.search(row[-1]) if column is None else None
-                sentence.append(
-                    (row[numbered], row[column] if column else found[1] if found else "O")
-                )
+            if layout.holds_word(row):
+                sentence.append((row[layout.numbered], layout.tag_of(row)))
             continue
-        sentences += [sentence] if sentence else []
+        if sentence:
+            sentences.append(sentence)
         sentence = []
-        if sentences and (row is not None or not whole):
+        # A blank line ends a document where nothing else does.
+        if sentences and (row is not None or not marks_documents):
             yield name, sentences
             sentences = []
-        name = name if row is None else row
+        if row is not None:
+            name = row
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """What the columns of a file hold.
+
+    Attributes:
+        numbered: whether the first column numbers the words, and the second holds them.
+        tag_column: index of the column of tags; None: tags are among the features of a word.
+    """
+
+    numbered: bool
+    tag_column: int | None
+
+    def holds_word(self, row: list[str]) -> bool:
+        """Test whether a row is a word, not a range of words or an empty one."""
+        if not clean(row[self.numbered]):
+            return False
+        return not self.numbered or row[0].isdigit()
+
+    def tag_of(self, row: list[str]) -> str:
+        """Return the tag of a word, "O" where it has none."""
+        if self.tag_column is not None:
+            return row[self.tag_column]
+        feature = _IN_FEATURES.search(row[-1])
+        return feature[1] if feature else "O"
+
+
+def _layout_of(words: Sequence[list[str]]) -> _Layout:
+    """Tell the layout of a file from the rows of its words.
+
+    Raises:
+        ManifestError: no column holds tags.
+    """
+    if not words:
+        raise ManifestError("no column holds tags, O or B-NAME")
+    numbered = all(_NUMBER.fullmatch(row[0]) for row in words)
+    columns = [
+        column
+        for column in range(1 + numbered, len(words[0]))
+        if any(_TAG.fullmatch(cell) for cell in _column(words, column))
+    ]
+    if columns:
+        return _Layout(numbered, columns[0] if numbered else columns[-1])
+    if not any(map(_IN_FEATURES.search, _column(words, -1))):
+        raise ManifestError("no column holds tags, O or B-NAME")
+    return _Layout(numbered, None)
+
+
+def _column(words: Sequence[list[str]], index: int) -> Iterator[str]:
+    """Yield the cells of a column."""
+    return (row[index] for row in words)
 
 
 def _fill(page: Page, sentences: Sequence[_Sentence]) -> None:
     """Add sentences to a page: a paragraph each where there are several."""
-    words, starts = list[Word](), list[int]()
+    words: list[Word] = []
+    starts: list[int] = []
     for sentence in sentences:
-        starts.append(len(words))
+        start = len(words)
+        starts.append(start)
         words += [Word(text) for text, _ in sentence]
         for label, inside in fields_of_tags([tag for _, tag in sentence]):
-            own = tuple(starts[-1] + index for index in inside)
-            page.fields.append(
-                Field(label, own, value=" ".join(words[index].text for index in own))
-            )
-    page.words, page.paragraphs = words, tuple(starts) if len(starts) > 1 else ()
+            indices = tuple(start + index for index in inside)
+            value = " ".join(words[index].text for index in indices)
+            page.fields.append(Field(label, indices, value=value))
+    page.words = words
+    page.paragraphs = tuple(starts) if len(starts) > 1 else ()
 
 
 class Spans(Importer):
@@ -145,13 +209,18 @@ class Spans(Importer):
             ".jsonl", ".json", hint="give the file, or the folder that holds it"
         ):
             with source.problems.catch():
-                for number, (place, row) in enumerate(source.records(path)):
-                    with source.problems.catch(f"{place}:"):
-                        page = _read_spans(source, place, row)
-                        if page is not None:
-                            page.name = page.name or f"{path.replace('/', '-')}-{number:06d}"
-                            page.part = part_of(path)
-                            yield page
+                yield from _span_pages(source, path)
+
+
+def _span_pages(source: Source, path: str) -> Iterator[Page]:
+    """Yield the pages of a file of texts with spans."""
+    for number, (place, row) in enumerate(source.records(path)):
+        with source.problems.catch(f"{place}:"):
+            page = _read_spans(source, place, row)
+            if page is not None:
+                page.name = page.name or f"{path.replace('/', '-')}-{number:06d}"
+                page.part = part_of(path)
+                yield page
 
 
 def _read_spans(source: Source, place: str, row: Any) -> Page | None:
@@ -164,7 +233,9 @@ def _read_spans(source: Source, place: str, row: Any) -> Page | None:
     if isinstance(row, list) and len(row) == 2 and isinstance(row[1], dict):  # spaCy 2
         row = {"text": row[0], **row[1]}
     columns = Columns(row if isinstance(row, dict) else (), named=source.options.columns)
-    text, spans, name = (columns.value(row, meaning) for meaning in ("text", "spans", "name"))
+    text = columns.value(row, "text")
+    spans = columns.value(row, "spans")
+    name = columns.value(row, "name")
     if not isinstance(text, str) or not isinstance(spans, list):
         raise columns.refusal(place, "no text with a list of spans")
     if row.get("answer", "accept") != "accept":

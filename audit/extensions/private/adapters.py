@@ -68,8 +68,8 @@ class LoraLinear(nn.Module):
 
     Args:
         base: left as it is.
-        rank: of the change.
-        generator: of the start of `down`.
+        rank: rank of the change.
+        generator: draws the start of `down`.
     """
 
     def __init__(self, base: nn.Linear, rank: int, generator: torch.Generator) -> None:
@@ -127,7 +127,7 @@ def choose_trained(
         model: changed in place.
         trained: "lora:RANK", "head" or "full".
         embeddings: train them too ("lora" and "head" too).
-        seed: of the adapters' start.
+        seed: seed of the adapters' start.
         held: names of the parameters that the start holds: with adapters, a head that is among them
             stays as it is, for every trained number costs as much noise as any other.
 
@@ -137,23 +137,20 @@ def choose_trained(
     rank = int(trained.removeprefix("lora:")) if trained.startswith("lora:") else None
     if rank is not None:
         _refuse_fused(model, trained)
-    embedded = {
-        id(own)
-        for module in model.modules()
-        if isinstance(module, nn.Embedding)
-        for own in module.parameters()
-    }
-    names = {id(own): name for name, own in model.named_parameters()}
-    head = {id(own) for own in head_parameters(model) if rank is None or names[id(own)] not in held}
+    embedded = _embedding_ids(model)
+    head = {id(parameter) for parameter in head_parameters(model)}
+    if rank is not None:
+        head -= {id(parameter) for name, parameter in model.named_parameters() if name in held}
     model.requires_grad_(False)
     adapted = _adapt(model, rank, seed) if rank is not None else set()
     code = trained if rank is None or adapted else "full"
-    chosen = {
-        name: parameter
-        for name, parameter in model.named_parameters()
-        if (id(parameter) in embedded and embeddings)
-        or (id(parameter) not in embedded and (code == "full" or id(parameter) in head | adapted))
-    }
+    chosen: dict[str, nn.Parameter] = {}
+    for name, parameter in model.named_parameters():
+        if id(parameter) in embedded:
+            if embeddings:
+                chosen[name] = parameter
+        elif code == "full" or id(parameter) in head | adapted:
+            chosen[name] = parameter
     if not chosen:
         raise UsageError(
             f"trained={trained}: all of the model's head is tied to its embeddings, which are frozen",
@@ -161,17 +158,30 @@ def choose_trained(
         )
     for parameter in chosen.values():
         parameter.requires_grad_(True)
-    frozen = sum(own.numel() for own in model.parameters() if not own.requires_grad)
     learns_head = any(id(parameter) in head for parameter in chosen.values())
-    return Trained(chosen, code, embeddings, learns_head, frozen)
+    return Trained(chosen, code, embeddings, learns_head, _count_frozen(model))
+
+
+def _embedding_ids(model: nn.Module) -> set[int]:
+    """Return the ids of the parameters of embeddings."""
+    ids: set[int] = set()
+    for module in model.modules():
+        if isinstance(module, nn.Embedding):
+            ids.update(id(parameter) for parameter in module.parameters())
+    return ids
+
+
+def _count_frozen(model: nn.Module) -> int:
+    """Count the numbers of a model that are not trained."""
+    return sum(parameter.numel() for parameter in model.parameters() if not parameter.requires_grad)
 
 
 def head_parameters(model: Any) -> Iterator[nn.Parameter]:
     """List the head's parameters: those on top of the encoder, or those of the output layer."""
     base = getattr(model, "base_model", model)
     if base is not model:
-        within = {id(parameter) for parameter in base.parameters()}
-        yield from (parameter for parameter in model.parameters() if id(parameter) not in within)
+        in_base = {id(parameter) for parameter in base.parameters()}
+        yield from (parameter for parameter in model.parameters() if id(parameter) not in in_base)
         return
     output = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
     if output is not None:
@@ -186,6 +196,11 @@ def merge_adapters(model: nn.Module) -> None:
 
 
 def _refuse_fused(model: nn.Module, trained: str) -> None:
+    """Refuse adapters where one matrix makes queries, keys and values.
+
+    Raises:
+        UsageError: it does.
+    """
     names = {name for _, name, _ in _layers(model, nn.Linear)}
     if names & FUSED and not names & ADAPTED:
         raise UsageError(
@@ -210,9 +225,9 @@ def _adapt(model: nn.Module, rank: int, seed: int) -> set[int]:
 
 def _layers(model: nn.Module, kind: type[Any]) -> Iterable[tuple[nn.Module, str, Any]]:
     """List the model's layers of a type, with their parents and names."""
-    return [
-        (parent, name, child)
-        for parent in model.modules()
-        for name, child in parent.named_children()
-        if isinstance(child, kind)
-    ]
+    layers = []
+    for parent in model.modules():
+        for name, child in parent.named_children():
+            if isinstance(child, kind):
+                layers.append((parent, name, child))
+    return layers

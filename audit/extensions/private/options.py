@@ -101,7 +101,9 @@ def check_options(options: DpOptions) -> None:
 def settle(
     options: DpOptions, kind: UnitKind, n_units: int, proves: Proves | None = None
 ) -> PrivacyCard:
-    """Compute the numbers of a training, as its card: nothing is known yet of the model and its weights.
+    """Compute the numbers of a training, as its card.
+
+    Nothing is known yet of the model and its weights.
 
     Args:
         options: what the owner chose, checked.
@@ -124,28 +126,20 @@ def settle(
     check_delta(delta, n_units)
     steps = options.steps or (ROUNDS if options.local_steps else STEPS)
     rate = _expected(options, n_units) / n_units
-    given = (delta, min(1.0, rate / options.client_rate), steps, options.client_rate)
+    accounted = (delta, min(1.0, rate / options.client_rate), steps, options.client_rate)
     if options.epsilon is None:
-        if proves is None:
-            raise UsageError(
-                f"no limit of the policy {options.to_policy} is read here", "give --epsilon instead"
-            )
-        advice = "protect providers (--unit provider), train on more units, raise the limit, or give --epsilon"
-        if not proves(kind, Guarantee(0.0, 0.0)):
-            raise UsageError(
-                f"policy {options.to_policy} has a limit that no guarantee for a {kind} proves",
-                advice,
-            )
-        sigma = proving_noise(partial(proves, kind), *given)
-        if not epsilon_of(sigma, *given):
-            problem = f"the noise that proves policy {options.to_policy} has epsilon 0 at delta {delta:.2g}"
-            raise UsageError(problem, advice)
+        sigma = _noise_of_policy(options, kind, proves, accounted)
+    elif math.isinf(options.epsilon):
+        sigma = 0.0
     else:
-        sigma = 0.0 if math.isinf(options.epsilon) else noise_for(options.epsilon, *given)
+        sigma = noise_for(options.epsilon, *accounted)
+    epsilon = None
+    if sigma and not options.reproducible:
+        epsilon = epsilon_of(sigma, *accounted)
     return PrivacyCard(
         unit=kind,
         n_units=n_units,
-        epsilon=epsilon_of(sigma, *given) if sigma and not options.reproducible else None,
+        epsilon=epsilon,
         delta=delta,
         noise_multiplier=sigma,
         max_norm=options.max_norm,
@@ -168,10 +162,49 @@ def settle(
     )
 
 
+Accounted = tuple[float, float, int, float]
+"""What epsilon follows from beside the noise: delta, the probability of a unit in a round of which
+its client is part, the steps, and the probability of a client."""
+
+
+def _noise_of_policy(
+    options: DpOptions, kind: UnitKind, proves: Proves | None, accounted: Accounted
+) -> float:
+    """Compute the noise multiplier that proves the limits of a policy.
+
+    Raises:
+        UsageError: no guarantee proves them, or only one with epsilon 0.
+    """
+    from audit.stats.dp_accounting import epsilon_of
+
+    policy = options.to_policy
+    if proves is None:
+        raise UsageError(f"no limit of the policy {policy} is read here", "give --epsilon instead")
+    advice = "protect providers (--unit provider), train on more units, raise the limit, or give --epsilon"
+    if not proves(kind, Guarantee(0.0, 0.0)):
+        raise UsageError(
+            f"policy {policy} has a limit that no guarantee for a {kind} proves", advice
+        )
+    sigma = proving_noise(partial(proves, kind), *accounted)
+    if not epsilon_of(sigma, *accounted):
+        problem = f"the noise that proves policy {policy} has epsilon 0 at delta {accounted[0]:.2g}"
+        raise UsageError(problem, advice)
+    return sigma
+
+
 def learning_rate(options: DpOptions, trained: str) -> float:
-    """Return the learning rate that was given, or the rule's for what is trained ("lora:RANK", "head" or "full")."""
-    adam = LEARNING_RATES[trained.partition(":")[0]]
-    rule = LOCAL_RATE if options.local_steps else SGD_RATE if options.optimizer == "sgd" else adam
+    """Return the learning rate that was given, or the rule's.
+
+    Args:
+        options: what the owner chose.
+        trained: what is trained: "lora:RANK", "head" or "full".
+    """
+    if options.local_steps:
+        rule = LOCAL_RATE
+    elif options.optimizer == "sgd":
+        rule = SGD_RATE
+    else:
+        rule = LEARNING_RATES[trained.partition(":")[0]]
     return options.learning_rate or rule
 
 

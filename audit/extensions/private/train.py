@@ -6,7 +6,7 @@ opened, frozen but for what is trained, and the mechanism runs. What a training 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -212,7 +212,7 @@ def read_clients(path: Path, providers: Iterable[str]) -> Mapping[str, tuple[str
     """Read a TOML file whose table `clients` has, by client, the list of its providers.
 
     Args:
-        path: of the file.
+        path: path of the file.
         providers: the names of all units that are trained on; names are folded, as theirs are.
 
     Returns:
@@ -222,8 +222,23 @@ def read_clients(path: Path, providers: Iterable[str]) -> Mapping[str, tuple[str
         UsageError: the file cannot be read, a client has no provider, a provider is named twice or
             not at all, or one is named that is not trained on; all that is wrong is said at once.
     """
+    stated = _read_groups(path)
+    clients = {client: tuple(map(fold, group)) for client, group in stated.items()}
+    expected = set(map(fold, providers))
+    problems = [f"{path}: {problem}" for problem in _client_problems(clients, expected)]
+    if problems:
+        raise UsageError(sorted(problems), _HINT)
+    return clients
+
+
+def _read_groups(path: Path) -> dict[str, list[str]]:
+    """Read the providers of each client.
+
+    Raises:
+        UsageError: the file cannot be read, or has another form.
+    """
     try:
-        read = _File.model_validate(read_toml(read_file(path))).clients
+        return _File.model_validate(read_toml(read_file(path))).clients
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}", _HINT) from None
     except ValidationError as error:
@@ -233,24 +248,24 @@ def read_clients(path: Path, providers: Iterable[str]) -> Mapping[str, tuple[str
         raise UsageError(problems, _HINT) from None
     except ValueError as error:
         raise UsageError(f"{path}: not TOML: {error}", _HINT) from None
-    named = {client: tuple(fold(name) for name in group) for client, group in read.items()}
-    expected, counts = (
-        set(map(fold, providers)),
-        Counter(name for group in named.values() for name in group),
-    )
-    problems = [
-        f"client {client!r} has no provider" for client, group in named.items() if not group
-    ]
-    problems += [
-        f"provider {provider!r} is named {times} times"
-        for provider, times in counts.items()
-        if times > 1
-    ]
-    problems += [
-        f"provider {provider!r} has no document that is trained on"
-        for provider in counts.keys() - expected
-    ]
-    problems += [f"provider {provider!r} has no client" for provider in expected - counts.keys()]
-    if problems:
-        raise UsageError(sorted(f"{path}: {problem}" for problem in problems), _HINT)
-    return named
+
+
+def _client_problems(clients: Mapping[str, tuple[str, ...]], expected: Set[str]) -> Iterator[str]:
+    """Yield what is wrong with the providers of clients.
+
+    Args:
+        clients: folded names of providers, by client.
+        expected: folded names of the providers that are trained on.
+    """
+    counts: Counter[str] = Counter()
+    for client, group in clients.items():
+        counts.update(group)
+        if not group:
+            yield f"client {client!r} has no provider"
+    for provider, times in counts.items():
+        if times > 1:
+            yield f"provider {provider!r} is named {times} times"
+    for provider in counts.keys() - expected:
+        yield f"provider {provider!r} has no document that is trained on"
+    for provider in expected - counts.keys():
+        yield f"provider {provider!r} has no client"

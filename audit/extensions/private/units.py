@@ -106,14 +106,14 @@ class Learner(ABC):
 
 
 def kind_of(documents: Sequence[Document], asked: UnitKind | None = None) -> UnitKind:
-    """Return the unit that was asked for, or the provider where every document names one, else the document."""
+    """Return the unit that was asked for.
+
+    Else it is the provider where every document names one, or the document.
+    """
     if asked is not None:
         return asked
-    return (
-        "provider"
-        if documents and all(fold(document.provider or "") for document in documents)
-        else "document"
-    )
+    names_all = all(fold(document.provider or "") for document in documents)
+    return "provider" if documents and names_all else "document"
 
 
 def units_of(
@@ -137,7 +137,7 @@ def units_of(
         documents: the members.
         kind: whoever is protected.
         per_unit: documents of a unit at most; None: all.
-        seed: of that choice.
+        seed: seed of that choice.
 
     Returns:
         At least two units, in the order of their first documents.
@@ -145,26 +145,41 @@ def units_of(
     Raises:
         ManifestError: fewer than two units; for providers, a document that names none or several.
     """
-    grouped: dict[Hashable, list[Document]] = defaultdict(list)
     if kind == "provider":
         _refuse_unclear_providers(documents)
-    for document in documents:
-        grouped[
-            fold(document.provider or "") if kind == "provider" else content_of(corpus, document)
-        ].append(document)
+    grouped = _group(corpus, documents, kind)
     if len(grouped) < MIN_UNITS:
+        plural = "" if len(grouped) == 1 else "s"
+        hint = "give more training documents"
+        if kind == "provider":
+            hint = "train on documents of two providers or more"
         raise ManifestError(
-            f"{len(grouped)} {kind}{'' if len(grouped) == 1 else 's'} to train on: a guarantee hides one among several",
-            "train on documents of two providers or more"
-            if kind == "provider"
-            else "give more training documents",
+            f"{len(grouped)} {kind}{plural} to train on: a guarantee hides one among several", hint
         )
-    named = ((str(key) if kind == "provider" else own[0].id, own) for key, own in grouped.items())
-    return tuple(Unit(name, tuple(_at_most(own, per_unit, seed, name))) for name, own in named)
+    units: list[Unit] = []
+    for key, group in grouped.items():
+        name = str(key) if kind == "provider" else group[0].id
+        units.append(Unit(name, tuple(_at_most(group, per_unit, seed, name))))
+    return tuple(units)
+
+
+def _group(
+    corpus: Corpus, documents: Sequence[Document], kind: UnitKind
+) -> dict[Hashable, list[Document]]:
+    """Group documents by their provider, or by their content, which copies share."""
+    grouped: dict[Hashable, list[Document]] = defaultdict(list)
+    for document in documents:
+        key: Hashable = fold(document.provider or "")
+        if kind != "provider":
+            key = content_of(corpus, document)
+        grouped[key].append(document)
+    return grouped
 
 
 def draw_samples(learner: Learner, unit: Unit, step: int, seed: int) -> DrawnUnit | None:
-    """Draw the samples of a unit in one step, weighted by the mean over documents of the mean over their samples.
+    """Draw the samples of a unit in one step, with their weights.
+
+    They weigh as in the mean over documents of the mean over their samples.
 
     Masks follow the seed, the step and the unit's name: they are the same whoever else is there. A
     stream that units share would let the presence of one change what the others contribute.
@@ -173,40 +188,46 @@ def draw_samples(learner: Learner, unit: Unit, step: int, seed: int) -> DrawnUni
         None where no document of the unit makes a sample: then it contributes nothing.
     """
     rng = np.random.default_rng([seed, step, *unit.name.encode()])
-    found = [
-        samples
-        for samples in (learner.samples_of(document, rng) for document in unit.documents)
-        if samples
-    ]
-    if not found:
+    samples: list[Any] = []
+    n_samples: list[int] = []
+    for document in unit.documents:
+        of_document = learner.samples_of(document, rng)
+        if of_document:
+            samples += of_document
+            n_samples.append(len(of_document))
+    if not samples:
         return None
-    weights = [1 / (len(found) * len(samples)) for samples in found for _ in samples]
-    return DrawnUnit(tuple(sample for samples in found for sample in samples), tuple(weights))
+    weights: list[float] = []
+    for n in n_samples:
+        weights += [1 / (len(n_samples) * n)] * n
+    return DrawnUnit(tuple(samples), tuple(weights))
 
 
 def _refuse_unclear_providers(documents: Sequence[Document]) -> None:
     """Refuse documents that name no provider, or several: no one unit would protect them."""
-    counts = [
-        len(list(filter(None, map(fold, _LISTED.split(document.provider or "")))))
-        for document in documents
-    ]
-    for wrong, problem in (
-        (counts.count(0), "name no provider: they would be protected by nobody's unit"),
-        (
-            sum(count > 1 for count in counts),
-            "name several providers: they would belong to more than one unit",
-        ),
-    ):
-        if wrong:
-            raise ManifestError(
-                f"{wrong} training documents {problem}",
-                "name one provider for each, leave them out of the members, or protect documents: --unit document",
-            )
+    counts = []
+    for document in documents:
+        names = map(fold, _LISTED.split(document.provider or ""))
+        counts.append(sum(bool(name) for name in names))
+    hint = "name one provider for each, leave them out of the members, or protect documents: --unit document"
+    n_unnamed = counts.count(0)
+    if n_unnamed:
+        raise ManifestError(
+            f"{n_unnamed} training documents name no provider: they would be protected by nobody's unit",
+            hint,
+        )
+    n_several = sum(count > 1 for count in counts)
+    if n_several:
+        raise ManifestError(
+            f"{n_several} training documents name several providers: they would belong to more than one unit",
+            hint,
+        )
 
 
 def _at_most(
     documents: Sequence[Document], count: int | None, seed: int, name: str
 ) -> Sequence[Document]:
+    """Draw at most so many documents of a unit; see `units_of`."""
     if count is None or len(documents) <= count:
         return documents
     drawn = np.random.default_rng([seed, *name.encode()]).choice(
