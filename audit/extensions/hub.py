@@ -51,27 +51,40 @@ def fetch(place: str | Path, *, allow_network: bool = False, plain: bool = False
         UsageError: the network is not allowed, or the Hub has no such model or data set.
         EngineError: the download failed.
     """
-    path, found = Path(place), _ADDRESS.fullmatch(str(place))
+    path = Path(place)
     if plain and re.match("https?:/", str(place)):
         from audit.extensions.remote import permit
 
         return permit(place, allow_network)
-    if path.exists() or (found is None and path.parts[:1] != ("hf:",)):
+    if path.exists():
         return path
-    if found is None:
+    address = _ADDRESS.fullmatch(str(place))
+    if address is None:
+        if path.parts[:1] != ("hf:",):
+            return path
         raise UsageError(
             f"{place}: is no address of the Hub", "write hf://ORG/MODEL or hf://datasets/ORG/NAME"
         )
-    scheme, kind, name, revision = found.groups()
+    scheme, kind, name, revision = address.groups()
     if scheme is None and not (plain and allow_network):
         return path
     if not allow_network:
-        local = f"hf download {name}{' --repo-type dataset' if kind else ''} --local-dir DIR"
-        raise UsageError(
-            f"hf://{kind or ''}{name}: docaudit downloads nothing unless you allow it",
-            f"add --allow-network (in Python allow_network=True), or run {local} and give DIR",
-        )
+        raise _not_allowed(kind, name)
     return _download(name, kind is not None, revision)
+
+
+def _not_allowed(kind: str | None, name: str) -> UsageError:
+    """Say that nothing is downloaded, and how to.
+
+    Args:
+        kind: what stands before the name of a data set in an address; None for a model.
+        name: name of the model or data set.
+    """
+    local = f"hf download {name}{' --repo-type dataset' if kind else ''} --local-dir DIR"
+    return UsageError(
+        f"hf://{kind or ''}{name}: docaudit downloads nothing unless you allow it",
+        f"add --allow-network (in Python allow_network=True), or run {local} and give DIR",
+    )
 
 
 def _download(name: str, is_data: bool, revision: str | None) -> Path:
@@ -94,21 +107,24 @@ def _download(name: str, is_data: bool, revision: str | None) -> Path:
                 "snapshots",
                 commit,
             )
+            patterns = [glob.escape(path) for path in sizes]
+            folder = None
+            if is_data:
+                patterns = [*_DATA, *_IMAGES]
+                folder = place / name.rpartition("/")[2]
             return Path(
                 snapshot_download(
                     name,
                     revision=commit,
                     repo_type=kind,
-                    allow_patterns=[*_DATA, *_IMAGES]
-                    if is_data
-                    else [glob.escape(path) for path in sizes],
-                    local_dir=place / name.rpartition("/")[2] if is_data else None,
+                    allow_patterns=patterns,
+                    local_dir=folder,
                 )
             )
     except (RepositoryNotFoundError, RevisionNotFoundError):
-        wanted = name if revision is None else f"{name}@{revision}"
+        address = name if revision is None else f"{name}@{revision}"
         hint = "correct the name; for a private or gated one first run: hf auth login"
-        raise UsageError(f"{wanted}: the Hub shows no such {kind}", hint) from None
+        raise UsageError(f"{address}: the Hub shows no such {kind}", hint) from None
     except DocauditError:
         raise
     except Exception as error:  # the client documents no closed list, and repeats what the Hub said
@@ -116,6 +132,7 @@ def _download(name: str, is_data: bool, revision: str | None) -> Path:
 
 
 def _failed_download(name: str, error: Exception) -> EngineError:
+    """Return the error of a failed download; what the Hub said is its story."""
     failure = EngineError(f"{name}: the download failed: {class_and_place(error)}", _AGAIN)
     failure.story = printable(str(error))
     return failure
@@ -124,14 +141,14 @@ def _failed_download(name: str, error: Exception) -> EngineError:
 _AGAIN = "check HF_ENDPOINT and the network, and run the same command again to continue"
 
 
-def _commit_of(said: object) -> str:
+def _commit_of(stated: object) -> str:
     """Return the commit that a Hub names: a folder is called by it.
 
     Raises:
         UsageError: it is none.
     """
-    if isinstance(said, str) and re.fullmatch("[0-9a-f]{40}", said):
-        return said
+    if isinstance(stated, str) and re.fullmatch("[0-9a-f]{40}", stated):
+        return stated
     raise UsageError(
         "the Hub names no commit of 40 hexadecimal digits, so nothing is downloaded", GIVE_FOLDER
     )
@@ -153,35 +170,38 @@ def _announced(name: str, kind: str, commit: str) -> dict[str, int]:
     listed = HfApi().list_repo_tree(name, revision=commit, repo_type=kind, recursive=True)
     files = [entry for entry in listed if isinstance(entry, RepoFile)]
     if kind == "model":
-        kept = [file for file in files if is_hashed(file.path)]
-        if len(kept) > _MOST_FILES:
-            raise UsageError(f"the Hub lists {len(kept)} files of one model", GIVE_FOLDER)
+        chosen = [file for file in files if is_hashed(file.path)]
+        if len(chosen) > _MOST_FILES:
+            raise UsageError(f"the Hub lists {len(chosen)} files of one model", GIVE_FOLDER)
     else:
-        kept = list(
-            filter_repo_objects(
-                files, allow_patterns=[*_DATA, *_IMAGES], key=lambda file: file.path
-            )
+        patterns = [*_DATA, *_IMAGES]
+        chosen = list(
+            filter_repo_objects(files, allow_patterns=patterns, key=lambda file: file.path)
         )
-    return {file.path: _size_of(file.size) for file in kept}
+    return {file.path: _size_of(file.size) for file in chosen}
 
 
-def _size_of(said: object) -> int:
+def _size_of(stated: object) -> int:
     """Return the size of a file.
 
     Raises:
         UsageError: it is none.
     """
-    if type(said) is int and said >= 0:
-        return said
+    if type(stated) is int and stated >= 0:
+        return stated
     raise UsageError("the Hub lists a file without its size, so nothing is downloaded", GIVE_FOLDER)
 
 
 @contextmanager
 def network(allowed: bool) -> Iterator[None]:
-    """Let the client of the Hub use the network within the context, or keep it offline in spite of the environment."""
+    """Let the client of the Hub use the network within the context.
+
+    Or keep it offline, in spite of the environment.
+    """
     from huggingface_hub import constants
 
-    before, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, not allowed
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = not allowed
     try:
         yield
     finally:

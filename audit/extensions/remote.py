@@ -256,6 +256,30 @@ def open_served(place: Path) -> ServedModel:
     return ServedModel(place, said, TrainingProgress())
 
 
+def _system_turns(system: str | None) -> list[dict[str, str]]:
+    """Return the system turn of a chat, where it has one."""
+    return [] if system is None else [{"role": "system", "content": system}]
+
+
+def _settings_for(listed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a request to a model that a server lists."""
+    settings = {
+        "model": listed["id"],
+        "temperature": 0,
+        "seed": 0,
+        "max_tokens": LONGEST_ANSWER,
+    }
+    if listed["owned_by"] == "vllm":
+        # Else it takes one from the model's generation_config.json, against the words of the page.
+        settings["repetition_penalty"] = 1.0
+    return settings
+
+
+def _longest(n_tokens: object) -> int:
+    """Return the longest row that a server names; 0 where it names none."""
+    return n_tokens if isinstance(n_tokens, int) and 0 < n_tokens < 2**31 else 0
+
+
 class RemoteTarget(interface.NoModel):
     """A black box behind a server.
 
@@ -282,46 +306,34 @@ class RemoteTarget(interface.NoModel):
     def __init__(
         self, folder: CheckpointFolder, corpus: Corpus, device: str, rows: int | None = None
     ) -> None:
-        recipe, said = corpus.manifest.recipe, folder.config
+        recipe = corpus.manifest.recipe
+        listed = folder.config
         if corpus.manifest.task.kind == "parsing":
             raise TargetError(*wording("writes_pages", folder=folder))
         self.answers = frozenset({interface.Answer})
-        self.batch_rows, self.server, self._lock = rows or PARALLEL, Server(folder.path), Lock()
-        self._asked = [one for one in corpus.documents if one.questions]
-        self._reads = TEXT in (recipe.prompt or "") or not all(one.image for one in self._asked)
+        self.batch_rows = rows or PARALLEL
+        self.server = Server(folder.path)
+        self._lock = Lock()
+        self._asked = [document for document in corpus.documents if document.questions]
+        has_images = all(document.image for document in self._asked)
+        self._reads = TEXT in (recipe.prompt or "") or not has_images
         self._prompt = recipe.prompt or (CHAT_PROMPT if self._reads else QUESTION)
-        self._system = (
-            [] if recipe.system is None else [{"role": "system", "content": recipe.system}]
+        self._system = _system_turns(recipe.system)
+        self._settings = _settings_for(listed)
+        address = self.server.address
+        self.card = TargetCard(
+            name=listed["id"],
+            family=SERVED,
+            task="question-answering",
+            architecture=WORDS["black_box"].format(n=LONGEST_ANSWER, address=address),
+            parameters=0,
+            vocabulary=0,
+            max_tokens=_longest(listed["max_model_len"]),
+            sha256=folder.sha256,
+            device=device,
+            dtype="unknown",
         )
-        self._settings = {
-            "model": said["id"],
-            "temperature": 0,
-            "seed": 0,
-            "max_tokens": LONGEST_ANSWER,
-        }
-        if said["owned_by"] == "vllm":
-            # Else it takes one from the model's generation_config.json, against the words of the
-            # page.
-            self._settings["repetition_penalty"] = 1.0
-        words, name, n = {"address": self.server.address}, said["id"], said["max_model_len"]
-        longest = n if isinstance(n, int) and 0 < n < 2**31 else 0
-        architecture = WORDS["black_box"].format(n=LONGEST_ANSWER, **words)
-        given = (
-            name,
-            SERVED,
-            "question-answering",
-            architecture,
-            0,
-            0,
-            longest,
-            folder.sha256,
-            device,
-            "unknown",
-        )
-        self.card, self.untested = (
-            TargetCard(*given),
-            (WORDS["weights"].format(model=name, **words),),
-        )
+        self.untested = (WORDS["weights"].format(model=listed["id"], address=address),)
 
     def accepts_start(self, start: CheckpointFolder, own_folder: CheckpointFolder) -> str | None:
         """See `ReferenceRules`: such models begin as such, unless they begin as T5."""
@@ -333,17 +345,18 @@ class RemoteTarget(interface.NoModel):
         """Refuse a corpus that the model cannot be asked about, and ask some questions twice."""
         if self._reads:
             refuse_documents(
-                [one for one in self._asked if not one.words],
+                [document for document in self._asked if not document.words],
                 "no words; the model reads text",
                 NO_WORDS,
             )
         examples = self.examples(corpus)
         alike = [
-            one.text == again.text
-            for one, again in zip(self.ask(examples), self.ask(examples), strict=True)
+            first.text == again.text
+            for first, again in zip(self.ask(examples), self.ask(examples), strict=True)
         ]
         if alike:
-            share, meaning = sum(alike) / len(alike), WORDS["repeated"].format(n=len(alike))
+            share = sum(alike) / len(alike)
+            meaning = WORDS["repeated"].format(n=len(alike))
             self.diagnostics = (Diagnostic("answers repeated", share, meaning),)
         if not all(alike):
             self.untested += (WORDS["repeats"].format(n=alike.count(False), of=len(alike)),)

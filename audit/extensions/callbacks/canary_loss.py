@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -90,41 +91,68 @@ class CanaryWatch:
         labels = inputs.get("labels")
         if labels is None or labels.ndim != 2:
             return
-        context = [
-            inputs[name].tolist()
-            for name in ("input_ids", "decoder_input_ids")
-            if inputs.get(name) is not None
-        ]
-        for row, own in enumerate(labels.tolist()):
+        tensors = [inputs.get(name) for name in ("input_ids", "decoder_input_ids")]
+        context = [ids.tolist() for ids in tensors if ids is not None]
+        for row, row_labels in enumerate(labels.tolist()):
             texts = [ids[row] for ids in context]
-            if encoder_decoder or not texts:
-                tokens = [(number, False) for ids in texts for number in ids]
-                tokens += [(number, True) for number in own if number != NO_LOSS]
-            else:
-                tokens = [
-                    (number, number == label) for number, label in zip(texts[0], own, strict=False)
-                ]
+            are_two = encoder_decoder or not texts
+            tokens = _two_texts(texts, row_labels) if are_two else _one_text(texts[0], row_labels)
             self.rows.update(set(self._with_loss(tokens)))
 
     def _with_loss(self, tokens: Sequence[tuple[int, bool]]) -> Iterator[str]:
-        """Yield the canaries whose secret has a loss in an example: its tokens, and which of them have one."""
-        text = "".join(self._piece(number) for number, _ in tokens)
-        losses = [loss for number, loss in tokens for _ in self._piece(number)]
-        found = [*self._names.finditer(text)]
-        for place, match in enumerate(found):
-            name, secret = match[0], self._secrets[match[0]]
-            end = next(
-                (later.start() for later in found[place + 1 :] if later[0] != name), len(text)
-            )
-            for hit in re.finditer(re.escape(secret[1]), text[match.end() : end]):
+        """Yield the canaries whose secret has a loss in an example.
+
+        Args:
+            tokens: the tokens of the example, and which of them have a loss.
+        """
+        text = ""
+        losses: list[bool] = []
+        for number, loss in tokens:
+            piece = self._piece(number)
+            text += piece
+            losses += [loss] * len(piece)
+        matches = [*self._names.finditer(text)]
+        for index, match in enumerate(matches):
+            canary_id, secret = self._secrets[match[0]]
+            later = (after.start() for after in matches[index + 1 :] if after[0] != match[0])
+            end = next(later, len(text))
+            for hit in re.finditer(re.escape(secret), text[match.end() : end]):
                 if all(losses[match.end() + hit.start() : match.end() + hit.end()]):
-                    yield secret[0]
+                    yield canary_id
 
     def _piece(self, number: int) -> str:
+        """Return the letters of a token, folded and without white space."""
         if number not in self._pieces:
             text = self.tokenizer.decode([max(number, 0)], skip_special_tokens=True)
             self._pieces[number] = "".join(text.removeprefix("##").split()).casefold()
         return self._pieces[number]
+
+
+def _one_text(text: Sequence[int], labels: Sequence[int]) -> list[tuple[int, bool]]:
+    """Return the tokens of a text; those that its labels repeat have a loss."""
+    pairs = zip(text, labels, strict=False)
+    return [(number, number == label) for number, label in pairs]
+
+
+def _two_texts(texts: Sequence[Sequence[int]], labels: Sequence[int]) -> list[tuple[int, bool]]:
+    """Return the tokens of inputs and of labels that are a text of their own.
+
+    Those of labels have a loss.
+    """
+    tokens = [(number, False) for number in chain(*texts)]
+    tokens += [(number, True) for number in labels if number != NO_LOSS]
+    return tokens
+
+
+def _sum_over_processes(rows: Counter[str]) -> Counter[str]:
+    """Sum the counts of all processes of a training."""
+    from accelerate.utils import gather_object
+
+    of_processes = gather_object([dict(rows)])
+    sums: Counter[str] = Counter()
+    for name in rows:
+        sums[name] = sum(counts[name] for counts in of_processes)
+    return sums
 
 
 class CanaryCallback(TrainerCallback):  # type: ignore[misc]
@@ -141,7 +169,7 @@ class CanaryCallback(TrainerCallback):  # type: ignore[misc]
         """Load the canaries.
 
         Args:
-            trainer: that the callback is added to; it saves with its `processing_class`.
+            trainer: trainer that the callback is added to; it saves with its `processing_class`.
             data: the folder that `docaudit canary insert` wrote.
 
         Raises:
@@ -174,15 +202,12 @@ class CanaryCallback(TrainerCallback):  # type: ignore[misc]
         """Stop watching after the first epoch, and say which canaries had no loss."""
         if self._unwatched is None:
             return
-        self._trainer.compute_loss, self._unwatched = self._unwatched, None
-        self._epochs, rows = float(state.epoch or 0.0), self.watch.rows
+        self._trainer.compute_loss = self._unwatched
+        self._unwatched = None
+        self._epochs = float(state.epoch or 0.0)
+        rows = self.watch.rows
         if args.world_size > 1:
-            from accelerate.utils import gather_object
-
-            every = gather_object([dict(rows)])
-            rows = self.watch.rows = Counter(
-                {name: sum(own[name] for own in every) for name in rows}
-            )
+            rows = self.watch.rows = _sum_over_processes(rows)
         lost = sum(not count for count in rows.values())
         if lost and state.is_world_process_zero:
             LOG.warning(
@@ -220,7 +245,7 @@ class CanaryCallback(TrainerCallback):  # type: ignore[misc]
     def _sums(self) -> list[float]:
         """Return one number for each tensor that training may change."""
         return [
-            float(one.detach().double().sum())
-            for one in self._trainer.model.parameters()
-            if one.requires_grad
+            float(parameter.detach().double().sum())
+            for parameter in self._trainer.model.parameters()
+            if parameter.requires_grad
         ]

@@ -70,17 +70,19 @@ def measure_defenses(
     progress: Progress,
     settings: Mapping[str, Any] | None = None,
 ) -> Iterator[str | Measured]:
-    """Scan the model as it is into `options.out`/before, with each countermeasure into NAME/after, compare, and report.
+    """Scan the model as it is and with each countermeasure, compare, and report.
+
+    The scan of the model as it is goes into `options.out`/before, the others into NAME/after.
 
     A killed run goes on: outcomes of scans are journaled, models are trained once, and finished
     comparisons are read.
 
     Args:
-        names: of countermeasures, each once; empty: all.
-        options: of the scan of the model as it is; `out` is the folder for everything.
+        names: names of countermeasures, each once; empty: all.
+        options: options of the scan of the model as it is; `out` is the folder for everything.
         policy: a shipped policy or a file.
-        progress: of scans and training.
-        settings: of the countermeasures that take some, by name.
+        progress: progress of scans and training.
+        settings: settings of the countermeasures that take some, by name.
 
     Yields:
         Warnings as they arise, and at the end what was measured.
@@ -89,19 +91,10 @@ def measure_defenses(
         DocauditError: there is no such countermeasure, none applies, or a scan cannot start or go
             on.
     """
-    unknown = [f"no countermeasure is called {name!r}" for name in names if name not in DEFENSES]
-    if unknown:
-        raise UsageError(unknown, f"one of {', '.join(DEFENSES)}")
-    asked = [DEFENSES[name] for name in names or DEFENSES]
-    if settings and not any(
-        isinstance(one, TrainingDefense) and one.takes_settings for one in asked
-    ):
-        raise UsageError(
-            f"{', '.join(settings)}: not of {', '.join(names)}", "docaudit defend dp takes settings"
-        )
+    requested = _find_defenses(names, settings)
     plan = _Plan(options, load_policy(policy), progress, len(names) == 1)
     chosen: list[Defense] = []
-    for defense in asked:
+    for defense in requested:
         with _noting(defense.name, plan):
             if isinstance(defense, TrainingDefense) and defense.takes_settings:
                 defense = defense.with_settings(dict(settings or {}), options)
@@ -123,8 +116,31 @@ def measure_defenses(
         yield from write_report(
             before.record, before.verdict, plan.policy, options.out / BEFORE, None, comparisons
         )
-        files = tuple(path for path in (options.out / name for name in FILES) if path.exists())
+        paths = [options.out / name for name in FILES]
+        files = tuple(path for path in paths if path.exists())
         yield Measured(comparisons, plan.left_out, files)
+
+
+def _find_defenses(names: Sequence[str], settings: Mapping[str, Any] | None) -> Sequence[Defense]:
+    """Find the countermeasures of these names, all without any.
+
+    Raises:
+        UsageError: there is no such countermeasure, or none of them takes the settings.
+    """
+    unknown = [f"no countermeasure is called {name!r}" for name in names if name not in DEFENSES]
+    if unknown:
+        raise UsageError(unknown, f"one of {', '.join(DEFENSES)}")
+    defenses = [DEFENSES[name] for name in names or DEFENSES]
+    if settings and not any(map(_takes_settings, defenses)):
+        raise UsageError(
+            f"{', '.join(settings)}: not of {', '.join(names)}", "docaudit defend dp takes settings"
+        )
+    return defenses
+
+
+def _takes_settings(defense: Defense) -> bool:
+    """Test whether a countermeasure trains a model, and takes settings."""
+    return isinstance(defense, TrainingDefense) and defense.takes_settings
 
 
 @contextmanager
@@ -159,10 +175,11 @@ def _measured_once(
     folder = plan.options.out / defense.name
     key = _key(defense, before, plan)
     try:
-        known, record = measured.read(folder), records.read(folder / AFTER)
-        if known.key == key and record.target.sha256 == known.result:
+        earlier = measured.read(folder)
+        record = records.read(folder / AFTER)
+        if earlier.key == key and record.target.sha256 == earlier.result:
             yield f"{defense.name}: measured before, read from {folder}"
-            return known, record
+            return earlier, record
     except RecordError:
         pass
     n_baselines = sum(card.role == "baseline" for card in before.record.references)
@@ -170,8 +187,9 @@ def _measured_once(
     after = yield from run_side(
         defended, plan.policy, Labelled(plan.progress, defense.title.lower())
     )
-    if (found := contradiction(after.record)) is not None:
-        raise TrainingError(found, "the guarantee does not hold: do not use this model")
+    problem = contradiction(after.record)
+    if problem is not None:
+        raise TrainingError(problem, "the guarantee does not hold: do not use this model")
     comparison = yield from _compare(defense, before, after, plan, key)
     measured.write(comparison, folder)
     return comparison, after.record
@@ -180,9 +198,10 @@ def _measured_once(
 def _compare(
     defense: Defense, before: ScanOfSide, after: ScanOfSide, plan: _Plan, key: str
 ) -> Generator[str, None, Comparison]:
+    """Compare the scans before and after."""
     both: tuple[AuditRecord, AuditRecord] = before.record, after.record
-    kept = before.opened.options.evidence, after.opened.options.evidence
-    effects, missing = effects_on_attacks(both, kept, plan.policy, plan.progress)
+    evidence = before.opened.options.evidence, after.opened.options.evidence
+    effects, missing = effects_on_attacks(both, evidence, plan.policy, plan.progress)
     decisions = zip(before.verdict.decisions, after.verdict.decisions, strict=True)
     rng = np.random.default_rng([plan.options.seed, *defense.name.encode()])
     return Comparison(
@@ -201,8 +220,8 @@ def _compare(
         verdict_before=before.verdict.overall,
         verdict_after=after.verdict.overall,
         limits=tuple(
-            LimitChange(one.limit.attack, one.limit.metric, use_of_limit(one), use_of_limit(other))
-            for one, other in decisions
+            LimitChange(old.limit.attack, old.limit.metric, use_of_limit(old), use_of_limit(new))
+            for old, new in decisions
         ),
         effects=effects,
         usefulness=effects_on_usefulness(both, (before.useful, after.useful), defense.name),
@@ -213,7 +232,12 @@ def _compare(
 
 def _key(defense: Defense, before: ScanOfSide, plan: _Plan) -> str:
     """Hash everything that a comparison depends on, beside the clock."""
-    record, attacks = before.record, before.opened.attacks
+    record = before.record
+    settings = []
+    for attack in before.opened.attacks:
+        values = sorted((key, repr(value)) for key, value in asdict(attack).items())
+        settings.append([attack.name, values])
+    references = plan.options.references
     return key_of(
         [
             __version__,
@@ -222,13 +246,8 @@ def _key(defense: Defense, before: ScanOfSide, plan: _Plan) -> str:
             repr(plan.policy),
             [record.target.sha256, record.corpus.sha256, record.budget, record.share, record.seed],
             [[reference.role, reference.card.sha256] for reference in record.references],
-            sorted(
-                [name, list(map(str, paths))] for name, paths in plan.options.references.items()
-            ),
-            [
-                [attack.name, sorted((key, repr(own)) for key, own in asdict(attack).items())]
-                for attack in attacks
-            ],
+            sorted([name, list(map(str, paths))] for name, paths in references.items()),
+            settings,
         ]
     )
 
@@ -262,12 +281,12 @@ def effects_on_attacks(
     policy: Policy,
     progress: Progress,
 ) -> tuple[tuple[Effect, ...], tuple[str, ...]]:
-    """Compare the numbers of every attack as `docaudit diff` does, and those that the policy limits by their name.
+    """Compare the numbers of every attack as `docaudit diff` does, and those that are limited.
 
     Args:
-        records: of the scans before and after.
+        records: records of the scans before and after.
         kept: the folders of their evidence, with the values of units.
-        policy: whose limits are among the numbers.
+        policy: policy whose limits are among the numbers, by their name.
         progress: advanced by every attack.
 
     Returns:
@@ -276,35 +295,53 @@ def effects_on_attacks(
     Raises:
         RecordError: the scans differ in more than the model.
     """
-    found = compare(records, kept, policy, progress)
-    effects = {
-        (one.attack, one.metric): Effect(
-            one.attack,
-            one.metric,
-            one.before,
-            one.after,
-            one.difference,
-            one.p,
-            one.paired,
-            one.reason,
-        )
-        for one in found.changes
-        if one.attack
-    }
-    for attack, metric in ((limit.attack, limit.metric) for limit in policy.limits):
-        results = [record.completed[attack] for record in records if attack in record.completed]
-        if (attack, metric) in effects or len(results) < len(records):
+    differences = compare(records, kept, policy, progress)
+    effects: dict[tuple[str, str], Effect] = {}
+    for change in differences.changes:
+        if change.attack:
+            effects[change.attack, change.metric] = Effect(
+                change.attack,
+                change.metric,
+                change.before,
+                change.after,
+                change.difference,
+                change.p,
+                change.paired,
+                change.reason,
+            )
+    for limit in policy.limits:
+        if (limit.attack, limit.metric) in effects:
             continue
-        one, other = (measurement(result, metric) for result in results)
-        if one is not None or other is not None:
-            before, after = (
-                (read_scores(*own) or {}).get(metric) for own in zip(kept, results, strict=True)
-            )
-            rng = np.random.default_rng([records[0].seed, *f"diff/{attack}/{metric}".encode()])
-            effects[attack, metric] = effect_of(
-                Effect(attack, metric, one, other), (before, after), rng
-            )
-    return tuple(effects.values()), found.missing
+        effect = _effect_on_limit(records, kept, limit.attack, limit.metric)
+        if effect is not None:
+            effects[limit.attack, limit.metric] = effect
+    return tuple(effects.values()), differences.missing
+
+
+def _effect_on_limit(
+    records: tuple[AuditRecord, AuditRecord], evidence: tuple[Path, Path], attack: str, metric: str
+) -> Effect | None:
+    """Compare one number of an attack; None where an attack or the number is missing.
+
+    Args:
+        records: records of the scans before and after.
+        evidence: the folders of their evidence.
+        attack: name of the attack.
+        metric: name of the number.
+    """
+    if not all(attack in record.completed for record in records):
+        return None
+    old_result, new_result = (record.completed[attack] for record in records)
+    old = measurement(old_result, metric)
+    new = measurement(new_result, metric)
+    if old is None and new is None:
+        return None
+    scores = (
+        (read_scores(evidence[0], old_result) or {}).get(metric),
+        (read_scores(evidence[1], new_result) or {}).get(metric),
+    )
+    rng = np.random.default_rng([records[0].seed, *f"diff/{attack}/{metric}".encode()])
+    return effect_of(Effect(attack, metric, old, new), scores, rng)
 
 
 def effects_on_usefulness(
@@ -315,22 +352,23 @@ def effects_on_usefulness(
     """Compare every measure of the model's own task, by document.
 
     Args:
-        records: of the scans before and after.
+        records: records of the scans before and after.
         useful: by measure, the sums behind it, of either scan.
-        name: of the countermeasure; random numbers follow from it.
+        name: name of the countermeasure; random numbers follow from it.
     """
     before, after = records
-    others = {item.name: item for item in after.utility}
-    found = []
-    for one in before.utility:
-        other = others.get(one.name)
-        effect = Effect("", one.name, one, other, note=NOT_RESOLVED)
-        if isinstance(one, Estimate) and isinstance(other, Estimate):
-            sums = useful[0].get(one.name), useful[1].get(one.name)
+    measured_after = {item.name: item for item in after.utility}
+    effects = []
+    for old in before.utility:
+        new = measured_after.get(old.name)
+        effect = Effect("", old.name, old, new, note=NOT_RESOLVED)
+        if isinstance(old, Estimate) and isinstance(new, Estimate):
+            old_sums = useful[0].get(old.name)
+            new_sums = useful[1].get(old.name)
             paired = None
-            if sums[0] is not None and sums[1] is not None:
-                rng = np.random.default_rng([before.seed, *f"{name}/{one.name}".encode()])
-                paired = ratio_difference(sums[0], sums[1], (one, other), rng)
-            effect = filled(effect, paired or joined_difference(one, other), one)
-        found.append(effect)
-    return tuple(found)
+            if old_sums is not None and new_sums is not None:
+                rng = np.random.default_rng([before.seed, *f"{name}/{old.name}".encode()])
+                paired = ratio_difference(old_sums, new_sums, (old, new), rng)
+            effect = filled(effect, paired or joined_difference(old, new), old)
+        effects.append(effect)
+    return tuple(effects)

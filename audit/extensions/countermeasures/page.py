@@ -17,7 +17,7 @@ from audit.measurements import Estimate
 from audit.record import AuditRecord
 from audit.report import numbers, tables
 from audit.report.answer import UTILITY
-from audit.report.comparison import KINDS, Comparison, Effect
+from audit.report.comparison import KINDS, Comparison, Effect, LimitChange
 from audit.report.files import remove_stale, write_pages
 from audit.report.html import guarantee_view
 from audit.report.tables import OUTCOME_LABELS
@@ -224,44 +224,72 @@ def _lost(comparison: Comparison) -> float:
 def _held(comparison: Comparison, side: str) -> set[tuple[str, str]]:
     """Return the limits, as attack and metric, that a scan could be held against."""
     return {
-        (one.attack, one.metric)
-        for one in comparison.limits
-        if getattr(one, side).reach is not None
+        (change.attack, change.metric)
+        for change in comparison.limits
+        if getattr(change, side).reach is not None
     }
 
 
+def _worst(changes: Sequence[LimitChange], side: str) -> tuple[float | None, str]:
+    """Return the largest share of a limit that is used up, and that limit in words.
+
+    Args:
+        changes: limits that both scans could be held against.
+        side: "before" or "after".
+    """
+    if not changes:
+        return None, ""
+    change = max(changes, key=lambda change: getattr(change, side).reach)
+    return getattr(change, side).reach, text_of(change.attack).label(change.metric)
+
+
 def _choice(comparison: Comparison, side: str, every: set[tuple[str, str]]) -> Choice:
-    uses = [
-        (one, getattr(one, side)) for one in comparison.limits if (one.attack, one.metric) in every
-    ]
-    worst, reach = max(
-        ((one, use.reach) for one, use in uses), key=lambda pair: pair[1], default=(None, None)
-    )
+    """Make the row of the model before or after a countermeasure.
+
+    Args:
+        comparison: both scans.
+        side: "before" or "after".
+        every: limits, as attack and metric, that all scans could be held against.
+    """
+    changes = [change for change in comparison.limits if (change.attack, change.metric) in every]
+    uses = [getattr(change, side) for change in changes]
+    reach, worst = _worst(changes, side)
     effect = next(iter(comparison.usefulness), None)
     useful = None if effect is None else getattr(effect, side)
-    after = side == "after"
-    return Choice(
-        name=comparison.title if after else "As it was",
-        kind=KIND_WORDS[comparison.kind] if after else "",
-        verdict=comparison.verdict_after if after else comparison.verdict_before,
-        value=max((use.value or 0.0 for _, use in uses), default=None),
+    as_it_was = Choice(
+        name="As it was",
+        kind="",
+        verdict=comparison.verdict_before,
+        value=max((use.value or 0.0 for use in uses), default=None),
         reach=reach,
-        worst="" if worst is None else text_of(worst.attack).label(worst.metric),
+        worst=worst,
         useful=useful if isinstance(useful, Estimate) else None,
         cell=tables.cell(useful, UTILITY),
-        difference=difference_text(effect, UTILITY.metric(effect.metric).form)
-        if after and effect is not None
-        else "",
+        difference="",
+    )
+    if side != "after":
+        return as_it_was
+    difference = ""
+    if effect is not None:
+        difference = difference_text(effect, UTILITY.metric(effect.metric).form)
+    return replace(
+        as_it_was,
+        name=comparison.title,
+        kind=KIND_WORDS[comparison.kind],
+        verdict=comparison.verdict_after,
+        difference=difference,
     )
 
 
 def _undominated(row: Choice, rows: Sequence[Choice]) -> bool:
+    """Test whether no other row leaks at most as much and is as useful at least."""
     if row.reach is None or row.useful is None:
         return False
-    own = row.reach, -row.useful.value
-    others = [
-        (one.reach, -one.useful.value)
-        for one in rows
-        if one.reach is not None and one.useful is not None
-    ]
-    return not any(other[0] <= own[0] and other[1] <= own[1] and other != own for other in others)
+    position = row.reach, -row.useful.value
+    for rival in rows:
+        if rival.reach is None or rival.useful is None:
+            continue
+        place = rival.reach, -rival.useful.value
+        if place != position and place[0] <= position[0] and place[1] <= position[1]:
+            return False
+    return True

@@ -1,7 +1,7 @@
 """Annotated pages like FUNSD's or SROIE's, in folders and with keys and labels of any names."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -45,21 +45,42 @@ class Forms(Importer):
             raise UsageError(f"{source.path} holds neither .json nor .txt", hint)
         for path in source.ids:
             with source.problems.catch(f"{path}:"):
-                stem = PurePosixPath(path).stem
                 page = source.page(path)
+                stem = PurePosixPath(path).stem
                 annotation = _choose_nearest(path, annotations.get(stem, []))
                 lines = _choose_nearest(path, boxed_texts.get(stem, []))
-                if lines is None and annotation is None:
-                    raise ManifestError("neither a .json nor a .txt has its name")
-                if lines is not None:
-                    page.words = [*boxed_lines(source.at(lines))]
-                if annotation is not None:
-                    _annotate(source, page, source.at(annotation))
+                _fill(source, page, annotation, lines)
         stems = {PurePosixPath(path).stem for path in source.ids}
         for files in (annotations, boxed_texts):
-            missing = (paths[0] for stem, paths in files.items() if stem not in stems)
-            source.problems.add("", (f"{path}: its image is missing" for path in missing))
+            source.problems.add("", _missing_images(files, stems))
         yield from source.pages
+
+
+def _fill(source: Source, page: Page, annotation: str | None, lines: str | None) -> None:
+    """Fill a page from its files.
+
+    Args:
+        source: the source of the files.
+        page: the page of an image.
+        annotation: its .json, if there is one.
+        lines: its boxed lines, if there are any.
+
+    Raises:
+        ManifestError: there is neither, or one has another form.
+    """
+    if lines is None and annotation is None:
+        raise ManifestError("neither a .json nor a .txt has its name")
+    if lines is not None:
+        page.words = [*boxed_lines(source.at(lines))]
+    if annotation is not None:
+        _annotate(source, page, source.at(annotation))
+
+
+def _missing_images(files: Mapping[str, Sequence[str]], stems: Set[str]) -> Iterator[str]:
+    """Yield a problem for each name of files that no image has."""
+    for stem, paths in files.items():
+        if stem not in stems:
+            yield f"{paths[0]}: its image is missing"
 
 
 def _by_stem(source: Source, *endings: str) -> Mapping[str, Sequence[str]]:

@@ -129,16 +129,25 @@ def _regions(results: Sequence[Any]) -> tuple[list[_Region], list[str]]:
             choices += _texts(value.get("choices", []))
             continue
         region = regions.setdefault(str(result.get("id", f"#{number}")), _Region())
-        for key in LABELS:
-            region.labels += _texts(value.get(key, []))
-        if kind == "textarea":
-            text = value.get("text") or []
-            region.texts += [text] if isinstance(text, str) else _texts(text)
+        _add_texts(region, kind, value)
         with form_of(f"result {number}: a region of numbers"):
             region.box = _box(value) or region.box
         if isinstance(value.get("start"), int) and isinstance(value.get("end"), int):
             region.span = (value["start"], value["end"])
     return [*regions.values()], choices
+
+
+def _add_texts(region: _Region, kind: object, value: Mapping[str, Any]) -> None:
+    """Add the labels of a result, and its transcription, to its region.
+
+    Raises:
+        ManifestError: they are no texts.
+    """
+    for key in LABELS:
+        region.labels += _texts(value.get(key, []))
+    if kind == "textarea":
+        text = value.get("text") or []
+        region.texts += [text] if isinstance(text, str) else _texts(text)
 
 
 def _texts(value: Any) -> list[str]:

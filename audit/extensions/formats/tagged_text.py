@@ -104,8 +104,8 @@ def _documents(rows: Sequence[_Row]) -> Iterator[tuple[str, list[_Sentence]]]:
     Raises:
         ManifestError: no column holds tags.
     """
-    layout = _layout_of([row for row in rows if isinstance(row, list)])
-    marks_documents = any(isinstance(row, str) for row in rows)
+    layout = _layout_of(_word_rows(rows))
+    marks_documents = any(map(_begins_document, rows))
     name = ""
     sentences: list[_Sentence] = []
     sentence: _Sentence = []
@@ -116,13 +116,23 @@ def _documents(rows: Sequence[_Row]) -> Iterator[tuple[str, list[_Sentence]]]:
             continue
         if sentence:
             sentences.append(sentence)
-        sentence = []
+            sentence = []
         # A blank line ends a document where nothing else does.
         if sentences and (row is not None or not marks_documents):
             yield name, sentences
             sentences = []
         if row is not None:
             name = row
+
+
+def _word_rows(rows: Sequence[_Row]) -> list[list[str]]:
+    """Select the rows of words."""
+    return [row for row in rows if isinstance(row, list)]
+
+
+def _begins_document(row: _Row) -> bool:
+    """Test whether a row is the id of a document that begins."""
+    return isinstance(row, str)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from audit.extensions.papers.utterance_model import (
     steady_product,
 )
 from audit.targets.batching import padded_rows
-from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
+from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_whole_model
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.forward import DTYPES, frozen
@@ -166,16 +166,18 @@ class NluTarget(ReferenceRules):
             )
 
     def unknown_names(self, documents: Sequence[Document]) -> dict[str, frozenset[str]]:
-        """By the id of a document, its tags and its intent that the model lacks.
+        """List by the id of a document its tags and its intent that the model lacks.
 
         A document without any is no key.
         """
-        known = {*self.labels}, {*self.intents, None}
-        found = {
-            one.id: frozenset({*(one.tags or ())} - known[0] | {one.intent} - known[1])
-            for one in documents
-        }
-        return {name: frozenset(map(str, own)) for name, own in found.items() if own}
+        tags = {*self.labels}
+        intents = {*self.intents, None}
+        unknown: dict[str, frozenset[str]] = {}
+        for document in documents:
+            names = {*(document.tags or ())} - tags | {document.intent} - intents
+            if names:
+                unknown[document.id] = frozenset(map(str, names))
+        return unknown
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
         """See `TokenTarget.encode`.
@@ -183,25 +185,49 @@ class NluTarget(ReferenceRules):
         Labels and intent are both None unless the document has both, and the model knows them: it
         has a loss of no other utterance.
         """
-        n_words, room = len(document.words), self.model.config.max_tokens
-        first, last = (min(around), max(around)) if around else (0, 0)
-        if not n_words or last >= n_words or (around and last - first >= room):
+        words = self._window(len(document.words), around)
+        if words is None:
             return None
-        centre = (first + last + 1) // 2 if around else 0
-        start = max(0, min(centre - room // 2, n_words - room))
-        words = np.arange(start, min(start + room, n_words))
-        tags = [self._label_ids.get(tag) for tag in document.tags or ()]
-        intent = None if document.intent is None else self._intent_ids.get(document.intent)
-        known = bool(tags) and None not in tags and intent is not None
+        labels, intent = self._truth(document)
         return Encoding(
             ids=self.vocabulary.ids_of(document.words[index].text for index in words),
             boxes=np.zeros((len(words), 4)),
             words=words,
-            labels=np.array(tags, np.int64)[words] if known else None,
+            labels=None if labels is None else labels[words],
             mask_id=UNKNOWN_ID,
             unknown_id=UNKNOWN_ID,
-            intent=intent if known else None,
+            intent=intent,
         )
+
+    def _window(self, n_words: int, around: Sequence[int]) -> Ints | None:
+        """Return the words of an utterance that the model reads; None where it cannot read these.
+
+        Args:
+            n_words: words of the utterance.
+            around: words that must be among them.
+        """
+        room = self.model.config.max_tokens
+        first, last, centre = 0, 0, 0
+        if around:
+            first = min(around)
+            last = max(around)
+            centre = (first + last + 1) // 2
+            if last - first >= room:
+                return None
+        if not n_words or last >= n_words:
+            return None
+        start = max(0, min(centre - room // 2, n_words - room))
+        return np.arange(start, min(start + room, n_words))
+
+    def _truth(self, document: Document) -> tuple[Ints | None, int | None]:
+        """Return the tags and the intent of a document; None twice unless both are known."""
+        tags = [self._label_ids.get(tag) for tag in document.tags or ()]
+        if not tags or None in tags or document.intent is None:
+            return None, None
+        intent = self._intent_ids.get(document.intent)
+        if intent is None:
+            return None, None
+        return np.array(tags, np.int64), intent
 
     def token_strings(self, ids: Sequence[int]) -> str:
         """See `TokenTarget.token_strings`."""
@@ -403,28 +429,13 @@ def load_nlu(
         )
     model = load_whole_model(folder, NluModel)
     vocabulary = Vocabulary.load(folder.path)
+    _check_sizes(folder, model, vocabulary)
     config = model.config
-    if len(vocabulary.words) != config.vocab_size:
-        raise TargetError(
-            f"{folder}: the vocabulary has {len(vocabulary.words)} words, the model {config.vocab_size}"
-        )
-    if config.max_tokens < 1:
-        raise TargetError(f"{folder}: the model reads no word", "correct max_tokens in config.json")
-    left_over = sorted(folder.weight_names - model.state_dict().keys())
-    if left_over:
-        raise TargetError(
-            f"{folder}: config.json describes less than the weights have, no {left_over[0]}"
-        )
-    numbers = None if model.characters is None else model.spellings
-    if numbers is not None and bool(((numbers < 0) | (numbers >= config.n_characters)).any()):
-        raise TargetError(
-            f"{folder}: the table of words' characters names characters that the model lacks"
-        )
-    own = [str(config.id2label.get(index)) for index in range(config.num_labels)]
-    if labels and sorted(labels) != sorted(own):
+    tags = [str(config.id2label.get(index)) for index in range(config.num_labels)]
+    if labels and sorted(labels) != sorted(tags):
         raise TargetError(
             f"{folder}: the model's labels are not the manifest's",
-            f"the model has {', '.join(own)}",
+            f"the model has {', '.join(tags)}",
         )
     layer = ", character layer" if config.n_characters else ""
     card = folder.card(
@@ -437,6 +448,33 @@ def load_nlu(
         device=device,
     )
     return NluTarget(model.to(device), vocabulary, card, batch_rows)
+
+
+def _check_sizes(folder: CheckpointFolder, model: NluModel, vocabulary: Vocabulary) -> None:
+    """Refuse a checkpoint whose files contradict each other.
+
+    Raises:
+        TargetError: they do.
+    """
+    config = model.config
+    if len(vocabulary.words) != config.vocab_size:
+        raise TargetError(
+            f"{folder}: the vocabulary has {len(vocabulary.words)} words, the model {config.vocab_size}"
+        )
+    if config.max_tokens < 1:
+        raise TargetError(f"{folder}: the model reads no word", "correct max_tokens in config.json")
+    left_over = sorted(folder.weight_names - model.state_dict().keys())
+    if left_over:
+        raise TargetError(
+            f"{folder}: config.json describes less than the weights have, no {left_over[0]}"
+        )
+    if model.characters is None:
+        return
+    numbers = model.spellings
+    if bool(((numbers < 0) | (numbers >= config.n_characters)).any()):
+        raise TargetError(
+            f"{folder}: the table of words' characters names characters that the model lacks"
+        )
 
 
 def fresh_model(

@@ -104,7 +104,7 @@ def fit_nlu(
     Args:
         documents: utterances with tags and an intent; at least one.
         validation: utterances that early stopping looks at; nothing else reads them.
-        recipe: how.
+        recipe: how it is trained.
         folder: made when it is missing.
         progress: advanced after every epoch; the stage is the caller's.
         labels: the tags in the order of the model's outputs; (): all of the documents, sorted.
@@ -120,29 +120,17 @@ def fit_nlu(
         ValueError: a vector of another size.
     """
     _refuse(documents, validation, recipe)
-    given = initial_embeddings or {}
-    vocabulary = Vocabulary.of(
-        [*(word.text for document in documents for word in document.words), *given]
-    )
+    vectors = initial_embeddings or {}
+    vocabulary = Vocabulary.of([*_texts_of(documents), *vectors])
     everything = [*documents, *validation]
-    tags = tuple(labels) or tuple(
-        sorted({tag for document in everything for tag in document.tags or ()})
-    )
+    tags = tuple(labels) or tuple(sorted(_tags_of(everything)))
     intents = tuple(intents) or tuple(sorted({str(document.intent) for document in everything}))
     with reproducible("cpu"):
         torch.manual_seed(recipe.seed)
         sizes = {name: getattr(recipe, name) for name in _SIZES}
         model = fresh_model(vocabulary, tags, intents, characters=recipe.character_layer, **sizes)
-        if given:
-            matrix = np.stack([*given.values()]).astype(np.float32)
-            if matrix.shape[1] != recipe.embedding_size:
-                raise ValueError(
-                    f"vectors of {matrix.shape[1]} numbers for embeddings of {recipe.embedding_size}"
-                )
-            with torch.no_grad():
-                model.words.weight[torch.from_numpy(vocabulary.ids_of(given))] = torch.from_numpy(
-                    matrix
-                )
+        if vectors:
+            _set_words(model, vocabulary, vectors)
         model.words.weight.requires_grad_(recipe.train_embeddings)
         material = _by_length(documents, vocabulary, tags, intents)
         state = _fit(
@@ -155,6 +143,36 @@ def fit_nlu(
     return load_nlu(folder, labels=tags)
 
 
+def _texts_of(documents: Sequence[Document]) -> Iterator[str]:
+    """Yield the words of documents."""
+    for document in documents:
+        for word in document.words:
+            yield word.text
+
+
+def _tags_of(documents: Sequence[Document]) -> set[str]:
+    """Return the tags of documents."""
+    tags: set[str] = set()
+    for document in documents:
+        tags.update(document.tags or ())
+    return tags
+
+
+def _set_words(model: NluModel, vocabulary: Vocabulary, vectors: Mapping[str, Floats]) -> None:
+    """Have words start from these vectors.
+
+    Raises:
+        ValueError: they are of another size than the model's.
+    """
+    matrix = np.stack([*vectors.values()]).astype(np.float32)
+    size = model.words.weight.shape[1]
+    if matrix.shape[1] != size:
+        raise ValueError(f"vectors of {matrix.shape[1]} numbers for embeddings of {size}")
+    with torch.no_grad():
+        rows = torch.from_numpy(vocabulary.ids_of(vectors))
+        model.words.weight[rows] = torch.from_numpy(matrix)
+
+
 def fit_like(
     model: AnyFolder,
     documents: Sequence[Document],
@@ -164,7 +182,9 @@ def fit_like(
     *,
     half: bool = False,
 ) -> NluTarget:
-    """Train a model of the sizes, tags and intents of another one, whose weights and words are not used.
+    """Train a model of the sizes, tags and intents of another one.
+
+    Its weights and words are not used.
 
     Args:
         model: the checkpoint of the other one.
@@ -194,6 +214,11 @@ def fit_like(
 def _refuse(
     documents: Sequence[Document], validation: Sequence[Document], recipe: NluRecipe
 ) -> None:
+    """Refuse utterances that nothing can be learnt from.
+
+    Raises:
+        TargetError: see `fit_nlu`.
+    """
     if not documents:
         raise TargetError(
             "there is no utterance to train on", "give documents in the split that trains the model"
@@ -227,22 +252,21 @@ def _by_length(
     tag_ids = {tag: index for index, tag in enumerate(tags)}
     groups: dict[int, list[tuple[Ints, list[int], int]]] = defaultdict(list)
     for document in documents:
-        own = [tag_ids.get(tag) for tag in document.tags or ()]
-        if None in own:
+        unknown = {*(document.tags or ())} - tag_ids.keys()
+        if unknown:
             raise TargetError(f"document {document.id} has a tag that is not among the labels")
         if document.intent not in intents:
             raise TargetError(f"document {document.id} has an intent that the model does not know")
         ids = vocabulary.ids_of(word.text for word in document.words)
-        groups[len(ids)].append(
-            (ids, [tag for tag in own if tag is not None], intents.index(str(document.intent)))
-        )
-    return [
-        tuple(
-            torch.from_numpy(np.array(column, np.int64))
-            for column in zip(*groups[length], strict=True)
-        )
-        for length in sorted(groups)
-    ]
+        labels = [tag_ids[tag] for tag in document.tags or ()]
+        groups[len(ids)].append((ids, labels, intents.index(str(document.intent))))
+    return [_tensors(groups[length]) for length in sorted(groups)]
+
+
+def _tensors(rows: Sequence[tuple[Ints, list[int], int]]) -> Utterances:
+    """Return utterances of one length as columns: their words, tags and intents."""
+    columns = zip(*rows, strict=True)
+    return tuple(torch.from_numpy(np.array(column, np.int64)) for column in columns)
 
 
 def _batches(
@@ -252,10 +276,10 @@ def _batches(
     batches = []
     for group in material:
         order = torch.from_numpy(rng.permutation(len(group[0])))
-        batches += [(group, part) for part in torch.split(order, size)]
+        batches += [(group, rows) for rows in torch.split(order, size)]
     for index in rng.permutation(len(batches)):
-        group, part = batches[index]
-        yield tuple(values[part] for values in group)
+        group, rows = batches[index]
+        yield tuple(values[rows] for values in group)
 
 
 def _fit(
@@ -384,7 +408,7 @@ def fresh_nlu(start: AnyFolder, corpus: Corpus, seed: int) -> tuple[NluModel, Vo
     Args:
         start: a checkpoint of an NLU model.
         corpus: its public documents give words and intents, and tags where the manifest names none.
-        seed: of the weights.
+        seed: seed of the weights.
 
     Raises:
         TargetError: the start cannot be loaded.
@@ -393,19 +417,18 @@ def fresh_nlu(start: AnyFolder, corpus: Corpus, seed: int) -> tuple[NluModel, Vo
     """
     sizes = load_nlu(start).model.config
     public = [document for document in corpus.of("public") if document.words]
-    vocabulary = Vocabulary.of(word.text for document in public for word in document.words)
-    tags = corpus.manifest.task.labels or tuple(
-        sorted({tag for document in public for tag in document.tags or ()})
-    )
+    vocabulary = Vocabulary.of(_texts_of(public))
+    tags = corpus.manifest.task.labels or tuple(sorted(_tags_of(public)))
     intents = sorted({document.intent for document in public if document.intent is not None})
     _refuse_private_names(corpus, tags, intents)
     _refuse_few_words(corpus, vocabulary)
-    others = {name: getattr(sizes, name) for name in NluConfig.__annotations__ if name not in _OWN}
+    names = [name for name in NluConfig.__annotations__ if name not in _OWN]
+    settings = {name: getattr(sizes, name) for name in names}
+    has_characters = sizes.n_characters > 0
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return fresh_model(
-            vocabulary, tags, intents, characters=sizes.n_characters > 0, **others
-        ), vocabulary
+        model = fresh_model(vocabulary, tags, intents, characters=has_characters, **settings)
+        return model, vocabulary
 
 
 def _refuse_private_names(corpus: Corpus, tags: Sequence[str], intents: Sequence[str]) -> None:
@@ -418,7 +441,7 @@ def _refuse_private_names(corpus: Corpus, tags: Sequence[str], intents: Sequence
     hidden = {document.intent for document in corpus.documents if document.intent is not None} - {
         *intents
     }
-    hidden |= {tag for document in corpus.documents for tag in document.tags or ()} - {*tags}
+    hidden |= _tags_of(corpus.documents) - {*tags}
     if hidden:
         raise ManifestError(
             f"{len(hidden)} tags or intents occur in no public utterance, the first is {min(hidden)}",
@@ -428,9 +451,7 @@ def _refuse_private_names(corpus: Corpus, tags: Sequence[str], intents: Sequence
 
 def _refuse_few_words(corpus: Corpus, vocabulary: Vocabulary) -> None:
     """Refuse a data set whose members are mostly unknown words to a model of the public ones."""
-    words = vocabulary.ids_of(
-        word.text for document in corpus.of("member") for word in document.words
-    )
+    words = vocabulary.ids_of(_texts_of(corpus.of("member")))
     unknown = float((words == UNKNOWN_ID).mean()) if len(words) else 0.0
     if unknown > UNKNOWN_SHARE:
         raise ManifestError(

@@ -7,7 +7,7 @@ is an ordinary one.
 """
 
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,23 +134,14 @@ def choose_trained(
     Raises:
         UsageError: adapters have no place, or nothing but embeddings would be trained.
     """
-    rank = int(trained.removeprefix("lora:")) if trained.startswith("lora:") else None
+    rank = _rank_of(trained)
     if rank is not None:
         _refuse_fused(model, trained)
-    embedded = _embedding_ids(model)
-    head = {id(parameter) for parameter in head_parameters(model)}
-    if rank is not None:
-        head -= {id(parameter) for name, parameter in model.named_parameters() if name in held}
+    head = _head_ids(model, held if rank is not None else ())
     model.requires_grad_(False)
     adapted = _adapt(model, rank, seed) if rank is not None else set()
     code = trained if rank is None or adapted else "full"
-    chosen: dict[str, nn.Parameter] = {}
-    for name, parameter in model.named_parameters():
-        if id(parameter) in embedded:
-            if embeddings:
-                chosen[name] = parameter
-        elif code == "full" or id(parameter) in head | adapted:
-            chosen[name] = parameter
+    chosen = _choose(model, None if code == "full" else head | adapted, embeddings)
     if not chosen:
         raise UsageError(
             f"trained={trained}: all of the model's head is tied to its embeddings, which are frozen",
@@ -160,6 +151,38 @@ def choose_trained(
         parameter.requires_grad_(True)
     learns_head = any(id(parameter) in head for parameter in chosen.values())
     return Trained(chosen, code, embeddings, learns_head, _count_frozen(model))
+
+
+def _rank_of(trained: str) -> int | None:
+    """Return the rank of adapters, "lora:RANK"; None where there are none."""
+    return int(trained.removeprefix("lora:")) if trained.startswith("lora:") else None
+
+
+def _head_ids(model: nn.Module, held: Collection[str]) -> set[int]:
+    """Return the ids of the head's parameters, but of those that the start holds, by name."""
+    head = {id(parameter) for parameter in head_parameters(model)}
+    return head - {id(parameter) for name, parameter in model.named_parameters() if name in held}
+
+
+def _choose(
+    model: nn.Module, learning: Set[int] | None, embeddings: bool
+) -> dict[str, nn.Parameter]:
+    """Choose the parameters that learn, by name.
+
+    Args:
+        model: the model, with adapters where it gets some.
+        learning: ids of parameters of the head and of adapters; None: all learn.
+        embeddings: whether embeddings learn.
+    """
+    embedded = _embedding_ids(model)
+    chosen: dict[str, nn.Parameter] = {}
+    for name, parameter in model.named_parameters():
+        if id(parameter) in embedded:
+            if embeddings:
+                chosen[name] = parameter
+        elif learning is None or id(parameter) in learning:
+            chosen[name] = parameter
+    return chosen
 
 
 def _embedding_ids(model: nn.Module) -> set[int]:

@@ -137,9 +137,8 @@ class RayEngine:
 
     def _start(self) -> _Pool:
         with ExitStack() as stack:
-            own, spilled = (
-                stack.enter_context(PrivateFolder(place)) for place in (_short_temporary(), None)
-            )
+            own = stack.enter_context(PrivateFolder(_short_temporary()))
+            spilled = stack.enter_context(PrivateFolder(None))
             ray = stack.enter_context(self._connected(own, spilled))
             shared = "/" if self.address is None or self.shared == "true" else self.shared
             pool = _Pool(ray, self.width, None if shared is None else Path(shared))
@@ -164,11 +163,12 @@ class RayEngine:
         before = signal.getsignal(signal.SIGTERM)
         try:
             if self.address is None:
+                n_cpus = None
+                if self.workers is not None:
+                    n_cpus = self.workers * (1 if self.gpu else self.threads)
                 ray.init(
                     address="local",
-                    num_cpus=None
-                    if self.workers is None
-                    else self.workers * (1 if self.gpu else self.threads),
+                    num_cpus=n_cpus,
                     include_dashboard=False,
                     log_to_driver=False,
                     logging_level=logging.ERROR,
@@ -194,22 +194,34 @@ class RayEngine:
             ray.shutdown()
 
     def _plan(self, available: Mapping[str, float], n_trials: int) -> tuple[int, dict[str, float]]:
-        """Choose the number of workers and the resources of each."""
-        gpus = available.get("GPU", 0.0)
-        if self.gpus is not None and not self.gpu:
+        """Choose the number of workers and the resources of each.
+
+        Raises:
+            UsageError: GPUs are asked for, and the model is on a CPU.
+            EngineError: there is no GPU, and none will come.
+        """
+        if self.gpu:
+            return self._plan_gpus(available.get("GPU", 0.0), n_trials)
+        if self.gpus is not None:
             raise UsageError(
                 f"--engine ray: gpus={self.gpus:g}, and the model is on a CPU",
                 "scan with --device cuda",
             )
+        n_cpus = int(available.get("CPU", 1))
+        cpus = max(1, min(self.threads, n_cpus))
+        n_workers = min(self.workers or max(1, n_cpus // cpus), n_trials)
+        return n_workers, {"num_cpus": cpus, "num_gpus": 0}
+
+    def _plan_gpus(self, gpus: float, n_trials: int) -> tuple[int, dict[str, float]]:
+        """Choose the number of workers and the share of a GPU of each; see `_plan`."""
         # A cluster may start a machine once workers wait for it.
-        if self.gpu and not gpus and (self.address is None or self.workers is None):
+        if not gpus and (self.address is None or self.workers is None):
             hint = "scan with --device cpu, add a machine with a GPU to the cluster, or give workers=N to wait for one"
             raise EngineError("Ray finds no GPU", hint)
-        cpus = 1 if self.gpu else max(1, min(self.threads, int(available.get("CPU", 1))))
-        fits = int(gpus / (self.gpus or 1)) if self.gpu else int(available.get("CPU", 1)) // cpus
+        fits = int(gpus / (self.gpus or 1))
         n_workers = min(self.workers or max(1, fits), n_trials)
         share = self.gpus or (1 / math.ceil(n_workers / gpus) if gpus else 1)
-        return n_workers, {"num_cpus": cpus, "num_gpus": share if self.gpu else 0}
+        return n_workers, {"num_cpus": 1, "num_gpus": share}
 
 
 @dataclass
@@ -262,20 +274,19 @@ class _Pool:
         """Yield all outcomes of a work; see `Engine.run`."""
         keeps = self.ray.cloudpickle.dumps(source.keeps)
         if keeps != self.keeps:
-            self.keeps, self.kept, self.kept_reference = (
-                keeps,
-                self.kept + 1,
-                self.ray.put(source.keeps),
-            )
+            self.kept_reference = self.ray.put(source.keeps)
+            self.keeps = keeps
+            self.kept += 1
         self.number += 1
         self.elsewhere = self.ray.put(source.elsewhere)
         self.waiting = deque(_Chunk({trial.id: trial for trial in chunk}) for chunk in chunks)
         self.resources = resources
-        wanted = max(0, n_workers - len(self.under_way))
-        free, self.idle = self.idle[:wanted], self.idle[wanted:]
+        n_more = max(0, n_workers - len(self.under_way))
+        free = self.idle[:n_more]
+        self.idle = self.idle[n_more:]
         for hired in free:
             self._hand_out(hired)
-        for _ in range(wanted - len(free)):
+        for _ in range(n_more - len(free)):
             self._start_worker()
         try:
             while self.waiting or self._busy():

@@ -94,24 +94,23 @@ def _files(source: Source) -> dict[Path, Part]:
 
     The one with question types where both versions are there.
     """
-    found: dict[Path, Part] = {}
+    parts: dict[Path, Part] = {}
     for name, part in PARTS.items():
-        files = [
-            path
-            for folder in ("", "spdocvqa_qas", name)
-            for path in (source.path / folder).glob(f"{name}*.json")
-        ]
+        files: list[Path] = []
+        for folder in ("", "spdocvqa_qas", name):
+            files += (source.path / folder).glob(f"{name}*.json")
         chosen = [path for path in files if "withqt" in path.name.lower()] or files
+        relative = [path.relative_to(source.path) for path in chosen]
         if len(chosen) > 1:
-            names = ", ".join(sorted(str(path.relative_to(source.path)) for path in chosen))
+            names = ", ".join(sorted(map(str, relative)))
             raise UsageError(f"several files of questions: {names}", "leave one of them")
-        found |= {source.at(path.relative_to(source.path).as_posix()): part for path in chosen}
-    if not found:
+        parts |= {source.at(path.as_posix()): part for path in relative}
+    if not parts:
         raise UsageError(
             f"{source.path} holds neither train*.json nor val*.json",
             "give the folder that holds them",
         )
-    return found
+    return parts
 
 
 class QuestionPages:

@@ -68,24 +68,28 @@ class FUNSD(Importer):
 
 
 def _page(source: Source, name: str, annotation: Path, image: Path) -> Page:
+    """Make a page of its annotation, with the links between entities."""
     form = read_json(annotation, _annotation_type).form
     page = Page(name, image, unit="pixels", place=name)
     words = page.words
-    known = set()
+    entities: set[int] = set()
+    links: set[tuple[int, int]] = set()
     for item in form:
         first = len(words)
         words += [Word(word.text, word.box) for word in item.words]
-        if item.label != "other":
-            field = Field(
-                item.label.upper(),
-                tuple(range(first, len(words))),
-                category="misc",
-                id=str(item.id),
-            )
-            page.fields.append(field)
-            known |= {item.id} if any(clean(word.text) for word in item.words) else set()
-    every = sorted({(a, b) for item in form for a, b in item.linking})
-    page.links = tuple((str(a), str(b)) for a, b in every if a != b and {a, b} <= known)
+        links.update((parent, child) for parent, child in item.linking)
+        if item.label == "other":
+            continue
+        inside = tuple(range(first, len(words)))
+        field = Field(item.label.upper(), inside, category="misc", id=str(item.id))
+        page.fields.append(field)
+        if any(clean(word.text) for word in item.words):
+            entities.add(item.id)
+    page.links = tuple(
+        (str(parent), str(child))
+        for parent, child in sorted(links)
+        if parent != child and {parent, child} <= entities
+    )
     source.notes[LINKS] += len(page.links)
-    source.notes[LINKS_LEFT_OUT] += len(every) - len(page.links)
+    source.notes[LINKS_LEFT_OUT] += len(links) - len(page.links)
     return page

@@ -1,14 +1,15 @@
-"""PFL-DocVQA (Tito et al. 2024): records of questions with their page's OCR and provider, and a folder of page images.
+"""PFL-DocVQA (Tito et al. 2024): records of questions, and a folder of page images.
 
-The data set is handed out as `.npy` files of pickled records. Reading a pickle runs whatever code
-is in it, so docaudit reads the same records as JSON only: a list (`blue_train.json`) or one record
-a line (`blue_train.jsonl`), in the folder itself or in `imdb/`, `imdbs/` or `annotations/`. A
-record without a question, such as the header each file begins with, is passed over. Names of keys
-are those of the records; where versions differ, each is accepted.
+A record has its page's OCR and provider. The data set is handed out as `.npy` files of pickled
+records. Reading a pickle runs whatever code is in it, so docaudit reads the same records as JSON
+only: a list (`blue_train.json`) or one record a line (`blue_train.jsonl`), in the folder itself or
+in `imdb/`, `imdbs/` or `annotations/`. A record without a question, such as the header each file
+begins with, is passed over. Names of keys are those of the records; where versions differ, each is
+accepted.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
@@ -26,10 +27,8 @@ from audit.importers.source import Source
 
 RECORD_FOLDERS = ("", "imdb", "imdbs", "annotations")
 IMAGE_FOLDERS = (("images",), ("imgs",), ("documents",))
-NO_RECORDS = (
-    "data_points",
-    "provider_docs",
-)  # parts of the names of files that hold indices of records
+NO_RECORDS = ("data_points", "provider_docs")
+"""Parts of the names of files that hold indices of records."""
 MAX_OVER = 0.01
 """How far a box may reach over the page, as a share of it: as rounding in OCR output does."""
 
@@ -115,28 +114,45 @@ class PFLDocVQA(Importer):
 
 
 def _files(source: Source) -> list[Path]:
-    """List the files of records, training ones first, so that a page of several parts counts as trained on."""
-    src = source.path
-    folders = [src / folder for folder in RECORD_FOLDERS if (src / folder).is_dir()]
-    every = [path for folder in folders for path in sorted(folder.iterdir()) if path.is_file()]
-    records = [path for path in every if not any(name in path.stem for name in NO_RECORDS)]
-    found = [path for path in records if path.suffix in (".json", ".jsonl")]
-    converted = {path.stem for path in found}
+    """List the files of records, training ones first.
+
+    So a page of several parts counts as trained on.
+
+    Raises:
+        UsageError: there is none, or one holds pickled records only.
+    """
+    records = _possible_files(source.path)
+    readable = [path for path in records if path.suffix in (".json", ".jsonl")]
+    converted = {path.stem for path in readable}
     pickled = [path for path in records if path.suffix == ".npy" and path.stem not in converted]
     if pickled:
+        raise _refuse_pickles(source.path, pickled)
+    if not readable:
         raise UsageError(
-            [
-                f"{path.relative_to(src)} holds pickled records: reading them would run code from it"
-                for path in pickled
-            ],
-            _CONVERSION.replace("{name}", pickled[0].name).replace("{stem}", pickled[0].stem),
+            f"{source.path} holds no records as .json or .jsonl", "give the folder that holds them"
         )
-    if not found:
-        raise UsageError(
-            f"{src} holds no records as .json or .jsonl", "give the folder that holds them"
-        )
-    checked = [source.at(path.relative_to(src).as_posix()) for path in found]
+    checked = [source.at(path.relative_to(source.path).as_posix()) for path in readable]
     return sorted(checked, key=lambda path: (_part_named_in(path) != "train", path))
+
+
+def _possible_files(root: Path) -> list[Path]:
+    """List the files of the folders of records, but indices of records."""
+    files: list[Path] = []
+    for folder in RECORD_FOLDERS:
+        if (root / folder).is_dir():
+            files += [path for path in sorted((root / folder).iterdir()) if path.is_file()]
+    return [path for path in files if not any(name in path.stem for name in NO_RECORDS)]
+
+
+def _refuse_pickles(root: Path, pickled: Sequence[Path]) -> UsageError:
+    """Say why pickled records are not read, and how to convert them."""
+    first = pickled[0]
+    problems = [
+        f"{path.relative_to(root)} holds pickled records: reading them would run code from it"
+        for path in pickled
+    ]
+    hint = _CONVERSION.replace("{name}", first.name).replace("{stem}", first.stem)
+    return UsageError(problems, hint)
 
 
 def _part_named_in(path: Path) -> Part | None:
@@ -148,6 +164,11 @@ def _part_named_in(path: Path) -> Part | None:
 
 
 def _part(path: Path, *, official: bool) -> Part:
+    """Return the part of a file's records.
+
+    Raises:
+        UsageError: the official division is asked for, and its name says none.
+    """
     part = _part_named_in(path)
     if part is None and official:
         hint = "the official division reads it from train, client, val, valid, validation, test or red in the name"
@@ -172,6 +193,7 @@ def _records(source: Source, path: Path) -> Iterator[tuple[str, _Record]]:
 
 
 def _values(source: Source, path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield the JSON values of a file, with their lines."""
     if path.suffix != ".jsonl":
         yield from source.records(path.relative_to(source.root.resolve()).as_posix())
         return
@@ -196,6 +218,6 @@ def _record_problems(record: _Record, first: _Record) -> Iterator[str]:
 
 
 def _page_name(image_name: str) -> str:
-    """Return the name of a page: of its image file, which some records give with its suffix or folder."""
+    """Return the name of a page's image file, which some records give with suffix or folder."""
     path = PurePosixPath(image_name)
     return path.stem if path.suffix.lower() in IMAGES else path.name

@@ -1,11 +1,13 @@
-"""Snips (Coucke et al. 2018) as slot-filling models take it: `train/`, `valid/` and `test/` with three files each.
+"""Snips (Coucke et al. 2018) as slot-filling models take it.
+
+Folders `train/`, `valid/` and `test/` have three files each.
 
 A line of `seq.in` is an utterance, the same line of `seq.out` its tags, one a word, and of `label`
 its intent.
 """
 
 import codecs
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from audit.corpus.documents import Word
@@ -44,31 +46,39 @@ class Snips(Importer):
         if not (source.path / "train").is_dir():
             raise UsageError(f"{source.path} has no folder train/", "give the folder that holds it")
         for folder, part in FOLDERS.items():
-            if not (source.path / folder).is_dir():
-                continue
-            missing = [name for name in FILES if not (source.path / folder / name).is_file()]
-            source.problems.add("", (f"{folder}/{name}: missing" for name in missing))
-            if missing:
-                continue
-            files = [[*_lines(source, source.at(f"{folder}/{name}"))] for name in FILES]
-            if len({len(lines) for lines in files}) > 1:
-                counts = ", ".join(
-                    f"{name} {len(lines)}" for name, lines in zip(FILES, files, strict=True)
-                )
-                source.problems.add(f"{folder}:", [f"numbers of lines differ: {counts}"])
-                continue
-            for number, (sentence, tags, intent) in enumerate(zip(*files, strict=True), start=1):
-                if not (sentence.strip() or tags.strip() or intent.strip()):
-                    source.notes[_EMPTY] += 1
-                    continue
-                page = _utterance(f"{folder}-{number:05d}", sentence, tags, intent)
-                page.part = part
-                source.notes[_SPACES] += sentence != " ".join(word.text for word in page.words)
-                if not all(map(is_bio, page.tags or ())):
-                    source.problems.add(
-                        f"{folder}/seq.out:{number}:", ["a tag is none of O, B-..., I-..."]
-                    )
-                yield page
+            if (source.path / folder).is_dir():
+                yield from _pages_of(source, folder, part)
+
+
+def _pages_of(source: Source, folder: str, part: Part) -> Iterator[Page]:
+    """Yield the utterances of a folder; what is wrong with it is a problem of the source."""
+    for number, lines in enumerate(_rows(source, folder), start=1):
+        sentence, tags, intent = lines
+        if not any(line.strip() for line in lines):
+            source.notes[_EMPTY] += 1
+            continue
+        page = _utterance(f"{folder}-{number:05d}", sentence, tags, intent)
+        page.part = part
+        source.notes[_SPACES] += sentence != " ".join(word.text for word in page.words)
+        if not all(map(is_bio, page.tags or ())):
+            place = f"{folder}/seq.out:{number}:"
+            source.problems.add(place, ["a tag is none of O, B-..., I-..."])
+        yield page
+
+
+def _rows(source: Source, folder: str) -> Sequence[tuple[str, str, str]]:
+    """Return the lines of an utterance, its tags and its intent; none where the files do not fit."""
+    missing = [name for name in FILES if not (source.path / folder / name).is_file()]
+    source.problems.add("", (f"{folder}/{name}: missing" for name in missing))
+    if missing:
+        return []
+    sentences, tags, intents = ([*_lines(source, source.at(f"{folder}/{name}"))] for name in FILES)
+    n_lines = [len(sentences), len(tags), len(intents)]
+    if len(set(n_lines)) > 1:
+        counts = ", ".join(f"{name} {n}" for name, n in zip(FILES, n_lines, strict=True))
+        source.problems.add(f"{folder}:", [f"numbers of lines differ: {counts}"])
+        return []
+    return [*zip(sentences, tags, intents, strict=True)]
 
 
 def _lines(source: Source, path: Path) -> Iterator[str]:
@@ -89,7 +99,9 @@ def _lines(source: Source, path: Path) -> Iterator[str]:
 
 def _utterance(name: str, sentence: str, tagged: str, intent: str) -> Page:
     """Make an utterance, and the reason why no document can be made of it, if there is any."""
-    words, tags, intent = sentence.split(), tuple(tagged.split()), " ".join(intent.split())
+    words = sentence.split()
+    tags = tuple(tagged.split())
+    intent = " ".join(intent.split())
     reason = ""
     if len(words) != len(tags):
         reason = "another number of tags than words"
@@ -98,6 +110,6 @@ def _utterance(name: str, sentence: str, tagged: str, intent: str) -> Page:
     elif not words:
         reason = "no words"
     page = Page(name, words=WordList(map(Word, words)), tags=tags, intent=intent, place=name)
-    page.fields = [Field(label, own, lost=reason) for label, own in fields_of_tags(tags)]
+    page.fields = [Field(label, inside, lost=reason) for label, inside in fields_of_tags(tags)]
     page.unusable = f"utterances left out: {reason}" if reason else ""
     return page

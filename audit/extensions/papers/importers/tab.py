@@ -108,9 +108,8 @@ class TAB(Importer):
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
-        texts = (
-            _read_official(source) if any(source.path.glob(PATTERN)) else _read_two_files(source)
-        )
+        is_official = any(source.path.glob(PATTERN))
+        texts = _read_official(source) if is_official else _read_two_files(source)
         if not any(text.mentions for text in texts.values()):
             source.problems.add("", [f"{MENTIONS}: no mention in any text, so nothing is redacted"])
         source.redaction = Redaction("fixed")
@@ -135,39 +134,59 @@ def _read_official(source: Source) -> dict[str, _Text]:
         ManifestError: a file is broken, or a case is in two files or has two texts; all problems
             are listed.
     """
-    problems, cases, parts = source.problems, dict[str, _Case](), dict[str, Part]()
+    cases = _read_cases(source)
+    marked = {name: _marked_mentions(case) for name, (case, _) in cases.items()}
+    for number, mentions in enumerate(marked.values(), start=1):
+        if mentions is None:
+            source.problems.add(f"case {number}:", ["no entity_mentions"])
+    source.problems.raise_if_any()
+    spans = {name: _masked_spans(mentions or ()) for name, mentions in marked.items()}
+    try:
+        checked = _mentions_type.validate_python(spans)
+    except ValidationError as error:
+        raise ManifestError([*problems_of_form(error)]) from None
+    return {name: _Text(case.text, checked[name], part) for name, (case, part) in cases.items()}
+
+
+def _read_cases(source: Source) -> dict[str, tuple[_Case, Part]]:
+    """Read the cases of the official files, by name, each with its part.
+
+    Of several entries of a case the first that was checked is taken, else the first. Broken files,
+    and entries that contradict each other, are problems of the source.
+    """
+    cases: dict[str, tuple[_Case, Part]] = {}
     for path in sorted(source.path.glob(PATTERN)):
         part = PARTS.get(path.stem.removeprefix("echr_"))
-        with problems.catch():
+        with source.problems.catch():
             if part is None:
                 raise ManifestError(f"{name_of(path)}: the name says none of {', '.join(PARTS)}")
             cases_of_file = read_json(source.at(path.name), _cases_type)
             for number, case in enumerate(cases_of_file):
-                first = cases.setdefault(case.name, case)
-                if first.text != case.text or parts.setdefault(case.name, part) != part:
-                    place = f"{name_of(path)}[{number}]:"
-                    problems.add(
-                        place, ["another text or part than in an earlier entry of its name"]
+                first, first_part = cases.setdefault(case.name, (case, part))
+                if first.text != case.text or first_part != part:
+                    source.problems.add(
+                        f"{name_of(path)}[{number}]:",
+                        ["another text or part than in an earlier entry of its name"],
                     )
                 elif case.checked and not first.checked:
-                    cases[case.name] = case
-    marked = {
-        name: next((annotation.mentions for annotation in case.annotations.values()), case.mentions)
-        for name, case in cases.items()
-    }
-    for number, mentions in enumerate(marked.values(), start=1):
-        if mentions is None:
-            problems.add(f"case {number}:", ["no entity_mentions"])
-    problems.raise_if_any()
-    spans = {
-        name: [(one.start, one.end, one.kind) for one in mentions or () if one.masked in MASKED]
-        for name, mentions in marked.items()
-    }
-    try:
-        found = _mentions_type.validate_python(spans)
-    except ValidationError as error:
-        raise ManifestError([*problems_of_form(error)]) from None
-    return {name: _Text(case.text, found[name], parts[name]) for name, case in cases.items()}
+                    cases[case.name] = case, part
+    return cases
+
+
+def _marked_mentions(case: _Case) -> tuple[_Mention, ...] | None:
+    """Return the mentions of a case's first annotator, or its own; None where it has none."""
+    for annotation in case.annotations.values():
+        return annotation.mentions
+    return case.mentions
+
+
+def _masked_spans(mentions: Sequence[_Mention]) -> list[tuple[int, int, str]]:
+    """Return begin, end and kind of the mentions that are to be masked."""
+    return [
+        (mention.start, mention.end, mention.kind)
+        for mention in mentions
+        if mention.masked in MASKED
+    ]
 
 
 def _read_two_files(source: Source) -> dict[str, _Text]:
@@ -187,7 +206,10 @@ def _read_two_files(source: Source) -> dict[str, _Text]:
 
 
 def _checked_utf8(source: Source, name: str) -> Path:
-    """Return a file of the source that is UTF-8: read as anything else, offsets would count other characters."""
+    """Return a file of the source that is UTF-8.
+
+    Read as anything else, offsets would count other characters.
+    """
     path = source.at(name)
     try:
         read_source(path).decode("utf-8-sig")
@@ -225,26 +247,26 @@ def _cuts_word(text: str, mention: _Marked) -> bool:
 
 def page_of(name: str, text: str, mentions: Sequence[_Marked], part: Part = "train") -> Page:
     """Make a page of a text and its mentions, each a field."""
-    kept, lost = _without_overlaps(mentions)
-    spans = [(start, end) for start, end, _ in kept]
+    separate, lost = _without_overlaps(mentions)
+    spans = [(start, end) for start, end, _ in separate]
     page = Page(name, part=part)
     words = [*page.mark(text, spans)]
-    inner = {index for own in words for index in own[1:]}
+    inner: set[int] = set()
+    for indices in words:
+        inner.update(indices[1:])
     places = [*split_words(text, spans)]
     page.paragraphs = tuple(index for index in _paragraphs(text, places) if index not in inner)
-    page.fields = [
-        drafts.Field(label, own, category=LABELS[label], id=f"m{number}")
-        for number, ((_, _, label), own) in enumerate(zip(kept, words, strict=True), start=1)
-    ]
+    for number, ((_, _, label), indices) in enumerate(zip(separate, words, strict=True), start=1):
+        field = drafts.Field(label, indices, category=LABELS[label], id=f"m{number}")
+        page.fields.append(field)
     page.fields += [drafts.Field(label, lost=reason) for label, reason in lost]
     return page
 
 
 def _without_overlaps(mentions: Sequence[_Marked]) -> tuple[list[_Marked], list[tuple[Label, str]]]:
     """Return the mentions to use, in order of the text, and label and reason of the others."""
-    chosen: list[
-        _Marked
-    ] = []  # in order of the text; no two overlap, so that their ends are in order too
+    # In order of the text; no two overlap, so that their ends are in order too.
+    chosen: list[_Marked] = []
     lost: list[tuple[Label, str]] = []
     for mention in sorted(mentions, key=lambda mention: (mention[0] - mention[1], mention[0])):
         start, end, label = mention
