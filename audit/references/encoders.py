@@ -27,7 +27,7 @@ class Collator:
         tokenizer: for its special tokens.
         mask_probability: the share of tokens that is predicted: 80 % of them become [MASK], 10 % a
             random token, 10 % stay (Devlin et al. 2019, section 3.1).
-        seed: of the masks.
+        seed: seed of the masks.
         sees_images: whether the model takes the pages' pictures.
     """
 
@@ -59,19 +59,18 @@ class Collator:
         return replace(page, ids=ids[0].numpy(), labels=labels[0].numpy())
 
     def __call__(self, pages: Sequence[Encoding]) -> dict[str, torch.Tensor]:
-        """Make a batch: the family's inputs and what the loss reads (`_targets`), as the models take them."""
+        """Make a batch as the models take it: inputs, and what the loss reads (`_targets`)."""
         drawn = [page if _is_taught(page) else self.masked(page) for page in pages]
         length = max(len(page.ids) for page in drawn)
         shape = (len(drawn), length)
-        ids, attention = np.full(shape, self._pad_id, np.int64), np.zeros(shape, np.int64)
+        ids = np.full(shape, self._pad_id, np.int64)
+        attention = np.zeros(shape, np.int64)
         boxes = np.zeros((*shape, 4))
         for row, page in enumerate(drawn):
             n_tokens = len(page.ids)
-            ids[row, :n_tokens], boxes[row, :n_tokens], attention[row, :n_tokens] = (
-                page.ids,
-                page.boxes,
-                1,
-            )
+            ids[row, :n_tokens] = page.ids
+            boxes[row, :n_tokens] = page.boxes
+            attention[row, :n_tokens] = 1
         batch = {**self._family.inputs(ids, attention, boxes, "cpu"), **_targets(drawn, length)}
         if self._sees_images:
             values = [page.page_image.values() for page in drawn if page.page_image is not None]
@@ -144,13 +143,14 @@ class BestLoss(EpochWatch):
         """Keep the weights where the validation loss is the lowest so far."""
         self.history[-1] = replace(self.history[-1], validation_loss=metrics["eval_loss"])
         if metrics["eval_loss"] < self._lowest:
-            self._lowest, self.loss = metrics["eval_loss"], copied_weights(model)
+            self._lowest = metrics["eval_loss"]
+            self.loss = copied_weights(model)
 
 
 class PageTrainer(MixedTrainer):
-    """Runs a masked language model's head on the predicted tokens only: the same loss for a seventh of the work.
+    """Runs a masked language model's head on the predicted tokens only.
 
-    That head and its loss always run in float32.
+    That is the same loss for a seventh of the work. That head and its loss always run in float32.
     """
 
     def compute_loss(
@@ -159,15 +159,17 @@ class PageTrainer(MixedTrainer):
         """Compute the model's own loss."""
         family = _family_of(model)
         # The head of a masked language model, where it can be run on some tokens alone.
-        head = (
-            None if family.vocabulary_head is None else getattr(model, family.vocabulary_head, None)
-        )
+        head = None
+        if family.vocabulary_head is not None:
+            head = getattr(model, family.vocabulary_head, None)
         if head is not None and not return_outputs and (inputs["labels"] != NOT_READ).any():
-            labels, read = inputs["labels"], inputs["labels"] != NOT_READ
+            labels = inputs["labels"]
+            predicted = labels != NOT_READ
             pages = {name: value for name, value in inputs.items() if name != "labels"}
             with torch.autocast(labels.device.type, torch.bfloat16, enabled=self.bf16):
                 hidden = getattr(model, family.encoder)(**pages).last_hidden_state
-            return torch.nn.functional.cross_entropy(head(hidden[read].float()), labels[read])
+            scores = head(hidden[predicted].float())
+            return torch.nn.functional.cross_entropy(scores, labels[predicted])
         loss: torch.Tensor | tuple[torch.Tensor, Any] = super().compute_loss(
             model, inputs, return_outputs, **rest
         )
@@ -250,7 +252,9 @@ def save(
     half: bool = False,
     processor_of: Path | None = None,
 ) -> None:
-    """Write a checkpoint that `audit.targets.encoders.loading.load` reads: configuration, safetensors, tokenizer.
+    """Write a checkpoint that `audit.targets.encoders.loading.load` reads.
+
+    It is configuration, safetensors and tokenizer.
 
     Args:
         model: any transformers model; left as it is.
@@ -272,6 +276,11 @@ def save(
 
 
 def _family_of(model: Any) -> Family:
+    """Return the family of a model.
+
+    Raises:
+        TargetError: it is of no known family.
+    """
     family = family_of(model.config.model_type)
     if family is None:
         raise TargetError(f"cannot train a {model.config.model_type!r}", KNOWN)

@@ -1,4 +1,4 @@
-"""Describe how a model is trained: its recipe, its start, deterministic kernels, and a folder that is whole.
+"""Describe how a model is trained: recipe, start, deterministic kernels, and a whole folder.
 
 Imports nothing that trains, so that a scan that trains nothing starts sooner. Where the audited
 model is an adapter, the same kind, rank and layers are trained over the same base, then merged: a
@@ -100,10 +100,8 @@ def reproducible(device: str) -> Iterator[None]:
     Args:
         device: "cpu", "cuda" or "mps".
     """
-    before, warned = (
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-    )
+    before = torch.are_deterministic_algorithms_enabled()
+    warned = torch.is_deterministic_algorithms_warn_only_enabled()
     filled = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
     with torch.random.fork_rng(enabled=True):
         torch.use_deterministic_algorithms(True, warn_only=device != "cpu")
@@ -189,8 +187,9 @@ def starting_model(
         raise TargetError(f"{folder}: {family.name} has no head for {head}", hint)
     model, missing = under_fresh_head(folder, family.heads[head], labels, seed)
     # Nothing reads the pooler.
-    part, unread = f"{family.encoder}.", f"{family.encoder}.pooler."
-    lost = [name for name in missing if name.startswith(part) and not name.startswith(unread)]
+    inner = f"{family.encoder}."
+    unread = f"{family.encoder}.pooler."
+    lost = [name for name in missing if name.startswith(inner) and not name.startswith(unread)]
     if lost:
         raise TargetError(
             f"{folder}: the encoder lacks {len(lost)} parameters, the first is {lost[0]}"
@@ -205,7 +204,15 @@ def under_fresh_head(
     seed: int,
     **settings: Any,
 ) -> tuple[Any, list[str]]:
-    """Load a checkpoint as another class with these labels and settings, and name the parameters that it lacks."""
+    """Load a checkpoint as another class, and name the parameters that it lacks.
+
+    Args:
+        folder: the checkpoint.
+        model_class: class of the model.
+        labels: labels of its outputs, if it has some.
+        seed: seed of what is fresh.
+        **settings: settings that replace those of its configuration.
+    """
     # The folder's own configuration names the family that it was.
     changed: dict[str, Any] = {"model_type": model_class.config_class.model_type, **settings}
     if labels:
@@ -231,7 +238,10 @@ _SAID = (
 
 
 def without_weights(start: CheckpointFolder) -> CheckpointFolder:
-    """Return the start of a similar training: an adapter's base with the adapter's settings, else `start` itself."""
+    """Return the start of a similar training.
+
+    That is an adapter's base with the adapter's settings, else `start` itself.
+    """
     return start if start.adapter is None else replace(start, fresh=True)
 
 
@@ -280,13 +290,14 @@ def adapter_words(start: CheckpointFolder) -> str | None:
     if start.adapter is None:
         return None
     settings = start.adapter.settings
-    said = [
+    words = [
         f"{name} {_plain(settings[name])}"
         for name in _SAID
         if settings.get(name) not in (None, False, [], "none")
     ]
-    return ", ".join([str(settings.get("peft_type")), *said])
+    return ", ".join([str(settings.get("peft_type")), *words])
 
 
 def _plain(value: Any) -> str:
+    """Write a setting; of a list, its distinct values in order."""
     return "+".join(sorted(set(map(str, value)))) if isinstance(value, list) else str(value)

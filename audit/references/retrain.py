@@ -76,60 +76,63 @@ class Retraining:
 
 
 def recipe_for(corpus: Corpus) -> AnyRecipe:
-    """Read the manifest's `[recipe]` for the manifest's task, with docaudit's values where it names none.
+    """Read the manifest's `[recipe]` for the manifest's task, with docaudit's values as defaults.
 
     Raises:
         ManifestError: docaudit trains no models of this task.
     """
     task = corpus.manifest.task
-    settings = (
-        "epochs",
-        "learning_rate",
-        "batch_size",
-        "seed",
-        *(("prompt", "system") if task.asks else ()),
-    )
-    given = {name: getattr(corpus.manifest.recipe, name) for name in settings}
-    named = {name: value for name, value in given.items() if value is not None}
+    settings = ["epochs", "learning_rate", "batch_size", "seed"]
     if task.asks:
-        return AnsweringRecipe(**named)
-    other = trainer_of(task.kind)
-    if other is None and task.kind not in get_args(HeadName):
+        settings += ["prompt", "system"]
+    stated = {name: getattr(corpus.manifest.recipe, name) for name in settings}
+    values = {name: value for name, value in stated.items() if value is not None}
+    if task.asks:
+        return AnsweringRecipe(**values)
+    extension = trainer_of(task.kind)
+    if extension is None and task.kind not in get_args(HeadName):
         raise ManifestError(f"manifest.toml task.kind: docaudit trains no models for {task.kind}")
-    return Recipe(**named) if other is None or other.recipe is None else other.recipe(**named)
+    if extension is None or extension.recipe is None:
+        return Recipe(**values)
+    return extension.recipe(**values)
 
 
 def start_of(corpus: Corpus, given: Folder | None) -> Folder | Path:
-    """Find the folder that the audited model was fine-tuned from: `given`, or the manifest's `references.pretrained`.
+    """Find the folder that the audited model was fine-tuned from.
+
+    It is `given`, or the manifest's `references.pretrained`.
 
     Raises:
         TargetError: neither names it, or there is no such folder.
     """
-    named = corpus.manifest.references.pretrained
+    in_manifest = corpus.manifest.references.pretrained
     if isinstance(given, CheckpointFolder):
         return given
-    if given is None and named is None:
-        raise TargetError(
-            *TEXTS["no_start" if trainer_of(corpus.manifest.task.kind) is None else "no_size"]
-        )
-    start = given if given is not None else corpus.root / str(named)
+    if given is None and in_manifest is None:
+        is_continued = trainer_of(corpus.manifest.task.kind) is None
+        raise TargetError(*TEXTS["no_start" if is_continued else "no_size"])
+    start = given if given is not None else corpus.root / str(in_manifest)
     if not start.is_dir():
         raise TargetError(f"reference pretrained: {start} is not a folder", hub_hint(start))
     return start
 
 
 def n_samples(corpus: Corpus, documents: Sequence[Document]) -> int:
-    """Count the samples that these documents make: questions with an answer, or pages with words for an encoder.
+    """Count the samples that these documents make.
 
-    For parsing pages with an output.
+    They are questions with an answer, pages with words for an encoder, or for parsing pages with an
+    output.
     """
     if corpus.manifest.task.kind == "parsing":
         return sum(document.output is not None for document in documents)
     if corpus.manifest.task.asks:
-        return sum(
-            bool(question.answers) for document in documents for question in document.questions
-        )
+        return sum(map(_count_answered, documents))
     return sum(bool(document.words) for document in documents)
+
+
+def _count_answered(document: Document) -> int:
+    """Count the questions of a document that have an answer."""
+    return sum(bool(question.answers) for question in document.questions)
 
 
 def repeat_to(items: Sequence[Item], n: int, seed: int) -> tuple[Item, ...]:
@@ -170,18 +173,15 @@ def retrain(
     """
     start = without_weights(open_model(start, corpus))
     refuse_training(start, start.config)
-    other = trainer_of(corpus.manifest.task.kind)
-    if (
-        not isinstance(how.recipe, AnsweringRecipe)
-        and other is not None
-        and other.train is not None
-    ):
+    recipe = how.recipe
+    extension = trainer_of(corpus.manifest.task.kind)
+    train = None if extension is None else extension.train
+    if train is not None and not isinstance(recipe, AnsweringRecipe):
         model = target_of(start, corpus)
         assert not isinstance(model, AnsweringTarget | ExtractiveTarget)
-        known = _known(documents, model.unknown_names(documents))
-        other.train(
-            start, _as_many(known, n, how.recipe.seed), how.recipe, folder, progress, half=how.half
-        )
+        labelled = _known(documents, model.unknown_names(documents))
+        samples = _as_many(labelled, n, recipe.seed)
+        train(start, samples, recipe, folder, progress, half=how.half)
         return
     learner = _learner_of(how, start, corpus, documents, n)
     with adapting(learner.model, start, how.recipe.seed):
@@ -192,11 +192,14 @@ def retrain(
 def time_training(
     how: Retraining, start: AnyFolder, corpus: Corpus, seconds: float
 ) -> trainer.TrainingTime:
-    """Estimate the time of a training on the member documents from steps that are run, for so many seconds at most.
+    """Estimate the time of a training on the member documents from steps that are run.
+
+    They are run for so many seconds at most.
 
     For the errors see `retrain`; models that an extension trains are not timed.
     """
-    began, watch = time.perf_counter(), BestLoss(lambda: None, seconds=seconds)
+    began = time.perf_counter()
+    watch = BestLoss(lambda: None, seconds=seconds)
     start = without_weights(open_model(start, corpus))
     learner = _learner_of(how, start, corpus, corpus.of("member"), None)
     with adapting(learner.model, start, how.recipe.seed):
@@ -206,7 +209,13 @@ def time_training(
 
 @dataclass(frozen=True)
 class _Learner:
-    """A model that is about to be trained: what fits it in place, and what writes its checkpoint into a folder."""
+    """A model that is about to be trained.
+
+    Attributes:
+        model: the model.
+        fit: fits it in place.
+        save: writes its checkpoint into a folder.
+    """
 
     model: Any
     fit: Callable[[BestLoss], object]
@@ -221,37 +230,54 @@ def _learner_of(
     n: int | None,
 ) -> _Learner:
     """Load the start under the head of the task, and make the samples; see `retrain`."""
-    recipe, seed, half = how.recipe, how.recipe.seed, how.half
-    if not isinstance(recipe, AnsweringRecipe):
-        model, encoder = under_head(start, corpus, seed)
-        known = _known(documents, unknown_labels(encoder.task, encoder.labels, documents))
-        read = [page for page in map(encoder.encode, known) if page is not None]
-        labelled = encoder.task != "document-classification"
-        pages = _as_many([page for page in read if labelled or page.has_loss], n, seed)
-        return _Learner(
-            model,
-            lambda watch: fit(
-                model, encoder.tokenizer, pages, recipe, device=how.device, watch=watch
-            ),
-            lambda folder: save(
-                model, encoder.tokenizer, folder, half=half, processor_of=start.path
-            ),
-        )
+    recipe = how.recipe
+    if isinstance(recipe, AnsweringRecipe):
+        return _asked_learner(how, recipe, start, corpus, documents, n)
+    model, encoder = under_head(start, corpus, recipe.seed)
+    labelled = _known(documents, unknown_labels(encoder.task, encoder.labels, documents))
+    pages = [page for page in map(encoder.encode, labelled) if page is not None]
+    if encoder.task == "document-classification":
+        pages = [page for page in pages if page.has_loss]
+    samples = _as_many(pages, n, recipe.seed)
+    return _Learner(
+        model,
+        lambda watch: fit(
+            model, encoder.tokenizer, samples, recipe, device=how.device, watch=watch
+        ),
+        lambda folder: save(
+            model, encoder.tokenizer, folder, half=how.half, processor_of=start.path
+        ),
+    )
+
+
+def _asked_learner(
+    how: Retraining,
+    recipe: AnsweringRecipe,
+    start: CheckpointFolder,
+    corpus: Corpus,
+    documents: Sequence[Document],
+    n: int | None,
+) -> _Learner:
+    """Load the start as a model that is asked questions, and make the samples; see `retrain`."""
     target: Any
+    samples: Sequence[Any]
+    fit_target: Callable[..., object]
     if trainer.trains_pointing(start, corpus):
-        target = load_extractive(start, device=how.device, fresh_head=seed)
-        samples, fit_target = trainer.pointed_samples(corpus, documents), trainer.fit_extractive
+        target = load_extractive(start, device=how.device, fresh_head=recipe.seed)
+        samples = trainer.pointed_samples(corpus, documents)
+        fit_target = trainer.fit_extractive
     else:
         target = answering_of(start, corpus, how.device)
-        samples, fit_target = trainer.samples_of(corpus, documents), trainer.fit_answering  # type: ignore[assignment]
+        samples = trainer.samples_of(corpus, documents)
+        fit_target = trainer.fit_answering
         if start.adapter is None:
             target.model.float()  # small steps vanish in the rounding of half-precision weights
     target.check(corpus)
-    taught = _as_many(samples, n, seed)
+    taught: Any = _as_many(samples, n, recipe.seed)
     return _Learner(
         target.model,
         lambda watch: fit_target(target, taught, recipe, watch),
-        lambda folder: trainer.save_answering(target.model, start.path, folder, half=half),
+        lambda folder: trainer.save_answering(target.model, start.path, folder, half=how.half),
     )
 
 
@@ -264,6 +290,7 @@ def _known(documents: Sequence[Document], unknown: Mapping[str, object]) -> Sequ
 
 
 def _as_many(items: Sequence[Item], n: int | None, seed: int) -> Sequence[Item]:
+    """Return so many of the items; None: as many as there are."""
     return items if n is None or not items else repeat_to(items, n, seed)
 
 
@@ -287,7 +314,8 @@ def under_head(start: CheckpointFolder, corpus: Corpus, seed: int) -> tuple[Any,
     head = cast("HeadName", task.kind)
     labels = task.labels if task.kind in _LABELLED else ()
     model = starting_model(start, head, labels=task.labels, seed=seed)
-    tokenizer, family = load_tokenizer(start), family_of(model.config.model_type)
+    tokenizer = load_tokenizer(start)
+    family = family_of(model.config.model_type)
     assert family is not None
     encoder = Encoder(
         tokenizer,

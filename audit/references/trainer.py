@@ -1,7 +1,8 @@
-"""Fine-tuning with transformers' Trainer: what all models share, and models that answer questions about a page.
+"""Fine-tuning with transformers' Trainer.
 
-Those are of any family, and read through the family's own reader. The loop is the Trainer's;
-docaudit makes the batch: pages are opened with a batch and let go with it.
+Here are what all models share, and models that answer questions about a page. Those are of any
+family, and read through the family's own reader. The loop is the Trainer's; docaudit makes the
+batch: pages are opened with a batch and let go with it.
 """
 
 import copy
@@ -49,7 +50,13 @@ class EpochScore:
 
 @dataclass(frozen=True)
 class TrainingTime:
-    """Hold the duration of a training: seconds before its first step, its steps, and the least and most of each."""
+    """The duration of a training.
+
+    Attributes:
+        before: seconds before its first step.
+        n_steps: its steps.
+        least, most: seconds of each step.
+    """
 
     before: float
     n_steps: int
@@ -57,10 +64,15 @@ class TrainingTime:
     most: float
 
     def of(self, n_models: int = 1, share: float = 1.0) -> tuple[float, float]:
-        """Return the least and the most seconds of so many trainings, on this share of the samples."""
-        return tuple(
-            n_models * (self.before + share * self.n_steps * own) for own in (self.least, self.most)
-        )  # type: ignore[return-value]
+        """Return the least and the most seconds of so many trainings.
+
+        Args:
+            n_models: trainings, one after the other.
+            share: share of the samples that each is on.
+        """
+        n_steps = share * self.n_steps
+        least = n_models * (self.before + n_steps * self.least)
+        return least, n_models * (self.before + n_steps * self.most)
 
 
 TIMED = 16
@@ -72,7 +84,10 @@ here)."""
 
 @dataclass
 class EpochWatch(TrainerCallback):  # type: ignore[misc]
-    """Keeps the training loss of each epoch, calls `on_epoch` after it, and times steps until `seconds` are over."""
+    """Keeps the training loss of each epoch, and calls `on_epoch` after it.
+
+    It times steps until `seconds` are over.
+    """
 
     on_epoch: Callable[[], None]
     history: list[EpochScore] = field(default_factory=list)
@@ -82,7 +97,8 @@ class EpochWatch(TrainerCallback):  # type: ignore[misc]
 
     def on_train_begin(self, args: Any, state: TrainerState, control: Any, **_: Any) -> None:
         """Note when the training begins, and its steps."""
-        self.n_steps, self.ends = state.max_steps, [time.perf_counter()]
+        self.n_steps = state.max_steps
+        self.ends = [time.perf_counter()]
 
     def on_step_end(self, args: Any, state: TrainerState, control: Any, **_: Any) -> None:
         """Note when a step ends; end the training once its time is over."""
@@ -90,9 +106,8 @@ class EpochWatch(TrainerCallback):  # type: ignore[misc]
             torch.cuda.synchronize()
         self.ends.append(time.perf_counter())
         if self.seconds < math.inf:
-            control.should_training_stop = (
-                len(self.ends) > TIMED or self.ends[-1] - self.ends[0] > self.seconds
-            )
+            is_over = self.ends[-1] - self.ends[0] > self.seconds
+            control.should_training_stop = len(self.ends) > TIMED or is_over
 
     def time_since(self, began: float) -> TrainingTime:
         """Estimate the time of the whole training, which was prepared since `began`.
@@ -101,7 +116,8 @@ class EpochWatch(TrainerCallback):  # type: ignore[misc]
         """
         steps = np.diff(self.ends)[min(1, len(self.ends) - 2) :]
         doubt = 2 * steps.std() / math.sqrt(len(steps)) if len(steps) > 2 else steps.mean() / 2
-        least, most = (steps.mean() - doubt) / SLOWER, (steps.mean() + doubt) * SLOWER
+        least = (steps.mean() - doubt) / SLOWER
+        most = (steps.mean() + doubt) * SLOWER
         return TrainingTime(self.ends[0] - began, self.n_steps, max(0.0, least), most)
 
     def on_log(
@@ -216,20 +232,19 @@ def samples_of(corpus: Corpus, documents: Sequence[Document]) -> tuple[Sample, .
 
     For parsing their whole outputs, one a document.
     """
-    pages = ((document, page_view(corpus, document)) for document in documents)
-    if corpus.manifest.task.kind == "parsing":
-        return tuple(
-            Sample(view, "", document.output)
-            for document, view in pages
-            if document.output is not None
-        )
-    asked = (
-        (view, question)
-        for document, view in pages
-        for question in document.questions
-        if question.answers
-    )
-    return tuple(Sample(view, question.question, question.answers[0]) for view, question in asked)
+    samples: list[Sample] = []
+    parses = corpus.manifest.task.kind == "parsing"
+    for document in documents:
+        view = page_view(corpus, document)
+        if not parses:
+            samples += [
+                Sample(view, question.question, question.answers[0])
+                for question in document.questions
+                if question.answers
+            ]
+        elif document.output is not None:
+            samples.append(Sample(view, "", document.output))
+    return tuple(samples)
 
 
 def fit_answering(
@@ -272,6 +287,7 @@ def _fit(
     collator: Callable[[Any], Any],
     progress: Follower,
 ) -> tuple[float, ...]:
+    """Fine-tune the model of a target that is asked questions; see `fit_answering`."""
     if not samples:
         raise TargetError(
             "there is no question to train on",
@@ -338,16 +354,23 @@ def pointed_samples(corpus: Corpus, documents: Sequence[Document]) -> tuple[Poin
     That is the question's entity where its words follow each other, else the first place where the
     page has the answer.
     """
-    return tuple(
-        PointedSample(view, question.question, _place(document, question))
-        for document, view in ((document, page_view(corpus, document)) for document in documents)
-        for question in document.questions
-        if question.answers and document.words
-    )
+    samples: list[PointedSample] = []
+    for document in documents:
+        if not document.words:
+            continue
+        view = page_view(corpus, document)
+        samples += [
+            PointedSample(view, question.question, _place(document, question))
+            for question in document.questions
+            if question.answers
+        ]
+    return tuple(samples)
 
 
 def _place(document: Document, question: Question) -> tuple[int, int] | None:
-    entity = next((one for one in document.entities if one.id == question.entity), None)
+    """Find the first and the last word of a question's answer; None where it is not on the page."""
+    entities = (entity for entity in document.entities if entity.id == question.entity)
+    entity = next(entities, None)
     if entity is not None and entity.words[-1] - entity.words[0] == len(entity.words) - 1:
         return entity.words[0], entity.words[-1]
     return next(iter(places_of(question.answers[0], document.words)), None)
@@ -395,6 +418,7 @@ class _PointingCollator:
         return {**batch, "start_positions": begins, "end_positions": ends}
 
     def _row(self, sample: PointedSample) -> tuple[WindowSample, tuple[int, int]]:
+        """Return the row of a sample, and where its answer begins and ends."""
         # A page view keeps the image it has opened as long as it lives: this copy lives as long as
         # the batch.
         view = replace(sample.view)
@@ -402,10 +426,8 @@ class _PointingCollator:
         spans: list[Any] = [
             None if sample.words is None else window.span_of(*sample.words) for window in windows
         ]
-        number = next((index for index, span in enumerate(spans) if span is not None), None)
-        if number is None:
-            return WindowSample(view, sample.question, window=windows[0]), (
-                windows[0].null,
-                windows[0].null,
-            )
-        return WindowSample(view, sample.question, window=windows[number]), spans[number]
+        for window, span in zip(windows, spans, strict=True):
+            if span is not None:
+                return WindowSample(view, sample.question, window=window), span
+        null = windows[0].null
+        return WindowSample(view, sample.question, window=windows[0]), (null, null)
