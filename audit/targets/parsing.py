@@ -23,7 +23,7 @@ from audit.errors import TargetError
 from audit.targets import wording
 from audit.targets.answering.loading import find_family, load_answering
 from audit.targets.answering.pictures import OFFSET
-from audit.targets.answering.processed import followed, stacked
+from audit.targets.answering.processed import followed, stacked_samples
 from audit.targets.answering.reader import (
     Inputs,
     PictureReader,
@@ -61,13 +61,17 @@ class ParsingReader(Reader):
     """
 
     def __init__(self, inner: Reader, *, decodes: bool, longest: int) -> None:
-        super().__init__(tokenizer := inner.tokenizer)
+        tokenizer = inner.tokenizer
+        super().__init__(tokenizer)
         self.inner = inner
         if isinstance(inner, PictureReader):
             self.pictures = inner.pictures
-        self.needs_image, self.resolution = inner.needs_image, inner.resolution
-        self.needs_words, self.scores = inner.needs_words, inner.scores
-        self.max_tokens, self.max_new_tokens = inner.max_tokens, longest
+        self.needs_image = inner.needs_image
+        self.needs_words = inner.needs_words
+        self.resolution = inner.resolution
+        self.scores = inner.scores
+        self.max_tokens = inner.max_tokens
+        self.max_new_tokens = longest
         inner.max_new_tokens = longest
         names = {token: str(tokenizer.convert_ids_to_tokens(token)) for token in inner.ends}
         self.ends |= {token for token, name in names.items() if not name.startswith("</s_")}
@@ -91,11 +95,8 @@ class ParsingReader(Reader):
 
     def taught(self, samples: Sequence[Sample]) -> Inputs:
         """See `Reader.taught`."""
-        inputs = [self._with_output(sample) for sample in samples]
         fill = {"input_ids": self._pad, "decoder_input_ids": self._pad, "labels": NOT_READ}
-        return {
-            name: stacked([one[name] for one in inputs], fill.get(name, 0)) for name in inputs[0]
-        }
+        return stacked_samples([self._with_output(sample) for sample in samples], fill)
 
     def alike(self, sample: Sample) -> object:
         """See `Reader.alike`: a decoder's rows with outputs are alone."""
@@ -121,11 +122,10 @@ class ParsingReader(Reader):
     def written(self, output: str) -> str:
         """Return the text that the model is taught for a data set's output."""
         keys = keys_of(output)
-        return (
-            as_marks(output)
-            if keys and all(f"<s_{key}>" in self._vocabulary for key in keys)
-            else output
-        )
+        if not keys:
+            return output
+        has_marks = all(f"<s_{key}>" in self._vocabulary for key in keys)
+        return as_marks(output) if has_marks else output
 
     def _tokens_of(self, output: str) -> tuple[list[int], list[tuple[int, int]]]:
         """Return the tokens of an output as it is taught, and the place of each in the text.
@@ -142,10 +142,10 @@ class ParsingReader(Reader):
         inputs = self.prompts([sample])
         ids, _ = self.tokens_of(self.written(sample.answer or ""))
         if self._decodes:
-            own = unfilled(inputs)
-            prompt = own["input_ids"][0].tolist()
+            row = unfilled(inputs)
+            prompt = row["input_ids"][0].tolist()
             answer = [*ids, self.tokenizer.eos_token_id][: self.max_new_tokens]
-            return followed(own, [*prompt, *answer], len(prompt))
+            return followed(row, [*prompt, *answer], len(prompt))
         taught = [*self._begin, *ids, self.tokenizer.eos_token_id][: self.max_new_tokens]
         if "decoder_input_ids" not in inputs:
             return {**inputs, "labels": torch.tensor([taught])}
@@ -178,6 +178,11 @@ class _Placed:
     first: int
     last: int
 
+    @property
+    def key(self) -> tuple[int, str | None]:
+        """Return what outputs share that are scored once: the page view and the text."""
+        return id(self.sample.view), self.sample.answer
+
 
 class ParsingTarget(AnsweringTarget):
     """Writes page views with one generative checkpoint, and answers what stands in a field.
@@ -199,33 +204,33 @@ class ParsingTarget(AnsweringTarget):
         return [self._reply_in(outputs[id(query.view)], query.question) for query in queries]
 
     def _reply_of(self, ids: list[int], log_probabilities: Floats) -> Reply:
-        whole = super()._reply_of(ids, log_probabilities)
+        """Return a whole output, with its tokens."""
+        reply = super()._reply_of(ids, log_probabilities)
         end = next((index for index, token in enumerate(ids) if token in self._ends), len(ids))
         spoken = [index for index in range(end) if ids[index] not in self._unspoken]
-        own = tuple(ids[index] for index in spoken)
         return WrittenOutput(
-            whole.text,
-            whole.confidence,
-            whole.n_tokens,
-            whole.ended,
-            own,
+            reply.text,
+            reply.confidence,
+            reply.n_tokens,
+            reply.ended,
+            tuple(ids[index] for index in spoken),
             log_probabilities[spoken],
         )
 
     def _reply_in(self, output: WrittenOutput, path: str) -> Reply:
-        """Return the field of this path in an output."""
-        found = find_field(output.text, path)
-        if found is None:
+        """Cut one field's answer and confidence out of a written page."""
+        place = find_field(output.text, path)
+        if place is None:
             return Reply("", 0.0, 0, output.ended)
-        first, last = (
-            self._n_tokens_before(output, place) for place in (found.begin, found.end - 1)
-        )
-        own = output.log_probabilities[first : last + 1]
-        return Reply(found.value, float(np.exp(own.sum())), own.size, output.ended)
+        first = self._n_tokens_before(output, place.begin)
+        last = self._n_tokens_before(output, place.end - 1)
+        of_value = output.log_probabilities[first : last + 1]
+        return Reply(place.value, float(np.exp(of_value.sum())), of_value.size, output.ended)
 
     def _n_tokens_before(self, output: WrittenOutput, place: int) -> int:
         """Return the number of tokens before the one that writes the character at `place`."""
-        low, high = 0, len(output.ids) - 1
+        low = 0
+        high = len(output.ids) - 1
         while low < high:
             middle = (low + high) // 2
             if len(self.reader.text_of(output.ids[: middle + 1])) > place:
@@ -235,12 +240,11 @@ class ParsingTarget(AnsweringTarget):
         return low
 
     def _log_probabilities(self, queries: Sequence[AnswerLoss]) -> list[Floats]:
-        placed = [self._placed(query.view, query.question, query.answer) for query in queries]
-        unique = {(id(one.sample.view), one.sample.answer): one.sample for one in placed}
+        """Score each output once, and return what falls to the tokens of the values."""
+        values = [self._placed(query.view, query.question, query.answer) for query in queries]
+        unique = {value.key: value.sample for value in values}
         scored = dict(zip(unique, self._each([*unique.values()], self.score_answers), strict=True))
-        return [
-            scored[id(one.sample.view), one.sample.answer][one.first : one.last] for one in placed
-        ]
+        return [scored[value.key][value.first : value.last] for value in values]
 
     def _placed(self, view: PageView, path: str, value: str) -> _Placed:
         """Return the value in its field of the page's own output.
@@ -255,10 +259,8 @@ class ParsingTarget(AnsweringTarget):
         if not find_answers([word.text for word in view.words], [place.value]):
             shorter = without_copies(output, place)
             moved = len(output) - len(shorter)
-            output, place = (
-                shorter,
-                replace(place, begin=place.begin - moved, end=place.end - moved),
-            )
+            output = shorter
+            place = replace(place, begin=place.begin - moved, end=place.end - moved)
         text, begin, end = with_value(output, place, value)
         return self._within_reach(Sample(view, "", text), begin, end)
 
@@ -281,15 +283,20 @@ class ParsingTarget(AnsweringTarget):
 
 
 def _tokens_at(offsets: Sequence[tuple[int, int]], begin: int, end: int) -> tuple[int, int]:
-    """Return the first token that holds a character of this part of a text, and the one behind the last."""
-    holding = [number for number, (one, other) in enumerate(offsets) if one < end and other > begin]
-    if not holding:
-        # An empty value: the token that stands in its place.
-        place = next(
-            (number for number, (_, other) in enumerate(offsets) if other > begin), len(offsets) - 1
-        )
-        return place, place + 1
-    return holding[0], holding[-1] + 1
+    """Return the first token that holds a character of a passage, and the one behind the last.
+
+    Args:
+        offsets: where each token begins and ends in the text.
+        begin: where the passage begins.
+        end: where it ends.
+    """
+    behind = [number for number, (_, stop) in enumerate(offsets) if stop > begin]
+    holding = [number for number in behind if offsets[number][0] < end]
+    if holding:
+        return holding[0], holding[-1] + 1
+    # An empty value: the token that stands in its place.
+    place = behind[0] if behind else len(offsets) - 1
+    return place, place + 1
 
 
 LONGEST_OUTPUT = 4096
@@ -328,28 +335,40 @@ def load_parsing(
         raise TargetError(
             *wording("parses_nothing", folder=folder, kind=folder.config["model_type"])
         )
-    own = _first_token(folder) if prompt is None else prompt
-    target = load_answering(folder, prompt=own, task="parsing", **given)
+    beside_page = _first_token(folder) if prompt is None else prompt
+    target = load_answering(folder, prompt=beside_page, task="parsing", **given)
     decodes = not target.model.config.is_encoder_decoder
     room = _room(target.model.config, target.reader, decodes=decodes)
-    settings = generation_of(folder)
-    named = settings.max_new_tokens or (
-        settings.max_length if settings.max_length != _UNSET_LENGTH else None
-    )
-    usual = named if isinstance(named, int) and named > 0 else LONGEST_OUTPUT
+    usual = _usual_length(folder)
     longest = max(1, min(max_new_tokens or usual, room))
     reader = ParsingReader(target.reader, decodes=decodes, longest=longest)
     card = replace(target.card, task="parsing", architecture=f"{target.card.family}, parsing")
     return ParsingTarget(target.model, reader, card, given.get("batch_rows"), target.images)
 
 
+def _usual_length(folder: CheckpointFolder) -> int:
+    """Return the tokens of the longest output that the checkpoint's settings name."""
+    settings = generation_of(folder)
+    length = settings.max_new_tokens
+    if not length and settings.max_length != _UNSET_LENGTH:
+        length = settings.max_length
+    return length if isinstance(length, int) and length > 0 else LONGEST_OUTPUT
+
+
 def _first_token(folder: CheckpointFolder) -> str:
-    """Return the token that a vision encoder-decoder begins with, where nothing else says what it is given."""
+    """Return the token that a vision encoder-decoder begins with.
+
+    It is used where nothing else says what the model is given.
+
+    Raises:
+        TargetError: the model is of another kind.
+    """
     config = folder.config
     if config.get("model_type") != "vision-encoder-decoder":
         raise TargetError(*wording("no_parsing_prompt"))
-    named = [part.get("decoder_start_token_id") for part in (config, config.get("decoder") or {})]
-    start = next((number for number in named if number is not None), None)
+    start = config.get("decoder_start_token_id")
+    if start is None:
+        start = (config.get("decoder") or {}).get("decoder_start_token_id")
     tokenizer = open_tokenizer(folder, ("eos",))
     return str(
         tokenizer.convert_ids_to_tokens(tokenizer.eos_token_id if start is None else int(start))

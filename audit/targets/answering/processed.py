@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -49,9 +49,10 @@ class ProcessorReader(reading.Reader):
         super().__init__(processor.tokenizer)
         self._processor = processor
         self._mark = mark_of(processor)
-        own = {self.tokenizer.convert_tokens_to_ids(self._mark)} if self._mark else set()
         # Gemma's mark stands before the image's own tokens.
-        self._image_ids = own | {getattr(self.tokenizer, "image_token_id", None)} - {None}
+        self._image_ids = {getattr(self.tokenizer, "image_token_id", None)} - {None}
+        if self._mark:
+            self._image_ids.add(self.tokenizer.convert_tokens_to_ids(self._mark))
         self._positions = positions
         self.ends = ends
         self.forbidden |= ends
@@ -68,7 +69,7 @@ class ProcessorReader(reading.Reader):
         return self._stack_samples([self._with_answer(sample) for sample in samples])
 
     def alike(self, sample: reading.Sample) -> object:
-        """See `Reader.alike`: rows are as long as their text, and as the size of the page makes its image."""
+        """See `Reader.alike`: rows are as long as their text, and as the page's size makes it."""
         size = sample.view.size or image_of(sample).shape[:2]
         return size, tuple(
             len(reading.tokens_of(self.tokenizer, text)) for text in self._texts(sample)
@@ -83,7 +84,10 @@ class ProcessorReader(reading.Reader):
 
     @abstractmethod
     def _texts(self, sample: reading.Sample) -> list[str]:
-        """Return the text that is asked, and where there is an answer one that tells answers of other lengths apart."""
+        """Return the text that is asked.
+
+        Where there is an answer, also a text that tells answers of other lengths apart.
+        """
 
     @abstractmethod
     def _asked(self, sample: reading.Sample) -> reading.Inputs:
@@ -106,12 +110,12 @@ class ProcessorReader(reading.Reader):
             TargetError: the text has no place for the image, or the row is longer than the model
                 takes.
         """
-        read = self._processor(
+        processed = self._processor(
             images=[sample.view.image], text=[text], return_tensors="pt", **settings
         )
         inputs = {
             name: value
-            for name, value in read.items()
+            for name, value in processed.items()
             if isinstance(value, torch.Tensor) and name not in _ASIDE
         }
         ids = inputs["input_ids"][0]
@@ -133,9 +137,7 @@ class ProcessorReader(reading.Reader):
     def _stack_samples(self, samples: Sequence[reading.Inputs]) -> reading.Inputs:
         """Return inputs of several samples as one batch, filled on the right."""
         fill = {"input_ids": self.tokenizer.pad_token_id, "labels": NOT_READ}
-        return {
-            name: stacked([one[name] for one in samples], fill.get(name, 0)) for name in samples[0]
-        }
+        return stacked_samples(samples, fill)
 
 
 def mark_of(processor: Any) -> str | None:
@@ -145,17 +147,19 @@ def mark_of(processor: Any) -> str | None:
 
 
 def ends_of(folder: CheckpointFolder, config: Any, tokenizer: Any) -> frozenset[int]:
-    """Return the tokens that end an answer: the tokenizer's end, and those that the checkpoint's settings name.
+    """Return the tokens that end an answer.
+
+    They are the tokenizer's end, and those that the checkpoint's settings name.
 
     Raises:
         TargetError: generation_config.json cannot be used.
     """
     text = config.get_text_config(decoder=True)
-    named = {
+    in_settings = {
         *reading.ids_of(getattr(text, "eos_token_id", None)),
         *reading.ids_of(reading.generation_of(folder).eos_token_id),
     }
-    return frozenset({tokenizer.eos_token_id, *reading.ending(tokenizer, named)})
+    return frozenset({tokenizer.eos_token_id, *reading.ending(tokenizer, in_settings)})
 
 
 def followed(inputs: reading.Inputs, own: list[int], begin: int) -> reading.Inputs:
@@ -179,16 +183,34 @@ def followed(inputs: reading.Inputs, own: list[int], begin: int) -> reading.Inpu
 
 
 def stacked(values: Sequence[torch.Tensor], fill: int) -> torch.Tensor:
-    """Return tensors of one rank along their first dimension, each filled at the end of the others to the largest."""
+    """Return tensors of one rank along their first dimension.
+
+    Each is filled at the end of the others to the largest.
+    """
     shape = [max(sizes) for sizes in zip(*(value.shape[1:] for value in values), strict=True)]
+    return torch.cat([_grown(value, shape, fill) for value in values])
 
-    def grown(value: torch.Tensor) -> torch.Tensor:
-        pads = [(0, size - own) for size, own in zip(shape, value.shape[1:], strict=True)]
-        return torch.nn.functional.pad(
-            value, [n for pair in reversed(pads) for n in pair], value=fill
-        )
 
-    return torch.cat([grown(value) for value in values])
+def _grown(value: torch.Tensor, shape: Sequence[int], fill: int) -> torch.Tensor:
+    """Fill a tensor at the end of all dimensions but the first."""
+    pads: list[int] = []
+    # torch names the last dimension first.
+    for size, present in zip(reversed(shape), reversed(value.shape[1:]), strict=True):
+        pads += [0, size - present]
+    return torch.nn.functional.pad(value, pads, value=fill)
+
+
+def stacked_samples(samples: Sequence[reading.Inputs], fill: Mapping[str, int]) -> reading.Inputs:
+    """Return inputs of several samples as one batch; see `stacked`.
+
+    Args:
+        samples: inputs of one sample each.
+        fill: by name of an input, what it is filled with; 0 for all others.
+    """
+    batch: reading.Inputs = {}
+    for name in samples[0]:
+        batch[name] = stacked([inputs[name] for inputs in samples], fill.get(name, 0))
+    return batch
 
 
 Turn = dict[str, Any]
@@ -225,31 +247,31 @@ class ChatReader(ProcessorReader):
             raise TargetError(*wording("no_system_turn"))
 
     def _texts(self, sample: reading.Sample) -> list[str]:
-        asked = self._render(self._turns(sample))
-        return (
-            [asked]
-            if sample.answer is None
-            else [asked, self._render(self._turns(sample, answered=True))]
-        )
+        texts = [self._render(self._turns(sample))]
+        if sample.answer is not None:
+            texts.append(self._render(self._turns(sample, answered=True)))
+        return texts
 
     def _asked(self, sample: reading.Sample) -> reading.Inputs:
         return self._read_turns(sample, self._turns(sample))
 
     def _with_answer(self, sample: reading.Sample) -> reading.Inputs:
-        asked = self._asked(sample)["input_ids"][0].tolist()
+        prompt = self._asked(sample)["input_ids"][0].tolist()
         inputs = self._read_turns(sample, self._turns(sample, answered=True))
         ids = inputs["input_ids"][0].tolist()
-        begin = reading.n_shared(asked, ids)
-        ended = [index for index in range(begin, len(ids)) if ids[index] in self.ends]
+        begin = reading.n_shared(prompt, ids)
+        ends = [index for index in range(begin, len(ids)) if ids[index] in self.ends]
         # What a template writes after the end of the turn is no answer; one that writes no end
         # leaves it to us.
-        own = ids[: ended[-1] + 1] if ended else [*ids, self.tokenizer.eos_token_id]
-        return followed(inputs, own[: begin + self.max_new_tokens], begin)
+        row = ids[: ends[-1] + 1] if ends else [*ids, self.tokenizer.eos_token_id]
+        return followed(inputs, row[: begin + self.max_new_tokens], begin)
 
     def _turns(self, sample: reading.Sample, *, answered: bool = False) -> list[Turn]:
-        asked = self._prompt.replace(reading.QUESTION, self._question(sample))
-        turns = [*self._system, _turn("user", asked, {"type": "image"})]
-        return [*turns, _turn("assistant", self._answer(sample))] if answered else turns
+        prompt = self._prompt.replace(reading.QUESTION, self._question(sample))
+        turns = [*self._system, _turn("user", prompt, {"type": "image"})]
+        if answered:
+            turns.append(_turn("assistant", self._answer(sample)))
+        return turns
 
     def _render(self, turns: list[Turn]) -> str:
         goes_on = turns[-1]["role"] == "user"
@@ -300,10 +322,10 @@ class PromptReader(ProcessorReader):
         (self.advice,) = wording("whole_text", mark=self._mark or "the mark of the image")
 
     def _texts(self, sample: reading.Sample) -> list[str]:
-        asked = self._text(sample)
-        return (
-            [asked] if sample.answer is None else [asked, asked + self._gap + self._answer(sample)]
-        )
+        prompt = self._text(sample)
+        if sample.answer is None:
+            return [prompt]
+        return [prompt, prompt + self._gap + self._answer(sample)]
 
     def _text(self, sample: reading.Sample) -> str:
         return self._prompt.replace(reading.QUESTION, self._question(sample))
@@ -320,9 +342,8 @@ class PromptReader(ProcessorReader):
         if self._takes_suffix:
             begin = inputs["input_ids"].shape[1]
             inputs = self._read(sample, self._text(sample), suffix=self._answer(sample))
-            return followed(
-                inputs, inputs["input_ids"][0].tolist()[: begin + self.max_new_tokens], begin
-            )
+            row = inputs["input_ids"][0].tolist()
+            return followed(inputs, row[: begin + self.max_new_tokens], begin)
         _, answer = reading.continued(
             self.tokenizer, self._text(sample), self._gap + self._answer(sample)
         )
@@ -350,18 +371,16 @@ def seeing_reader(
     Raises:
         TargetError: its processor cannot be used, or has no chat template and there is no prompt.
     """
-    n_embedded = config.get_text_config(decoder=True).vocab_size + TABLE["answering"][
-        "unscored"
-    ].get(str(config.model_type), 0)
-    processor = processor_of(folder, n_embedded)
-    tokenizer, mark = processor.tokenizer, mark_of(processor)
-    ends, positions = (
-        ends_of(folder, config, tokenizer),
-        reading.positions_of(config.get_text_config(decoder=True)),
-    )
+    text = config.get_text_config(decoder=True)
+    n_unscored = TABLE["answering"]["unscored"].get(str(config.model_type), 0)
+    processor = processor_of(folder, text.vocab_size + n_unscored)
+    tokenizer = processor.tokenizer
+    mark = mark_of(processor)
+    ends = ends_of(folder, config, tokenizer)
+    positions = reading.positions_of(text)
     processor.chat_template = getattr(processor, "chat_template", None) or tokenizer.chat_template
-    whole = prompt is not None and mark is not None and mark in prompt
-    if processor.chat_template and not whole:
+    holds_mark = prompt is not None and mark is not None and mark in prompt
+    if processor.chat_template and not holds_mark:
         return ChatReader(processor, ends, positions, prompt, system)
     if prompt is None:
         usual = f"{mark or ''}Question: {reading.QUESTION} Answer:"

@@ -68,11 +68,9 @@ class Forward:
         self._backward_cost: int = self.model.config.num_hidden_layers
         splits_last = self.model.config.model_type in TABLE["splits_last"]
         self._last = self._encoder.encoder.layer[-1] if splits_last else None
-        sight, boxes, self._visual = (
-            self.family.sight_of(self.model.config),
-            self.family.boxes,
-            None,
-        )
+        sight = self.family.sight_of(self.model.config)
+        boxes = self.family.boxes
+        self._visual: VisualInputs | None = None
         self._n_appended = 0 if sight is None else sight.n_appended
         if sight is not None and boxes is not None:
             self._visual = VisualInputs(self._encoder, sight, boxes, self.device)
@@ -80,7 +78,9 @@ class Forward:
     def hidden(
         self, lengths: Sequence[int], page_of: Callable[[int], Encoding]
     ) -> Iterator[tuple[list[int], torch.Tensor]]:
-        """Yield per batch: its rows, and the last hidden states, float32, (n_rows or more, n_padded_tokens, n_hidden).
+        """Yield per batch its rows, and the last hidden states.
+
+        These are float32, (n_rows or more, n_padded_tokens, n_hidden).
 
         When memory runs out the batch is halved and tried again, and batches stay that small. On a
         CPU no answer depends on it; on a GPU later answers may differ from earlier ones in their
@@ -104,7 +104,9 @@ class Forward:
     def hidden_at(
         self, pages: Sequence[Encoding], places: Sequence[Sequence[int]]
     ) -> Iterator[tuple[list[int], torch.Tensor]]:
-        """Yield per batch: its rows, and the last hidden states at each row's places, one row after the other.
+        """Yield per batch its rows, and the last hidden states at each row's places.
+
+        These stand one row after the other.
 
         See `hidden`; shape (n_places_of_all_rows, n_hidden). Where the family allows it, the last
         layer computes little else; the states are the same.
@@ -114,7 +116,8 @@ class Forward:
             inputs = self._padded([pages[row] for row in rows], bucket, n_rows)
             indices = _indices([places[row] for row in rows], n_rows)
             if self._last is None or self.fixed_rows:
-                return self._encode(inputs, bucket)[*(one.to(self.device) for one in indices[:2])]
+                rows_and_places = (index.to(self.device) for index in indices[:2])
+                return self._encode(inputs, bucket)[*rows_and_places]
             with only_at(self._last, indices):
                 return self._encode(inputs, len(indices[0]))[0]
 
@@ -155,18 +158,18 @@ class Forward:
             n_rows = 1 if self.family.alone else fitting
             n_rows = n_rows if self.fixed_rows else min(len(rows), n_rows)
             for start in range(0, len(rows), n_rows):
-                part = rows[start : start + n_rows]
-                outcome = unless_out_of_memory(partial(run, part, bucket, n_rows))
+                batch = rows[start : start + n_rows]
+                outcome = unless_out_of_memory(partial(run, batch, bucket, n_rows))
                 if outcome is None:
                     tokens = n_rows * (bucket + self._n_appended) * cost
                     self.batch.lower(min(self.batch.size, tokens) // 2, self.device)
-                    rest = rows[start:]
+                    left = rows[start:]
                     size = max(1, n_rows // 2)
                     waiting.extendleft(
-                        (bucket, rest[at : at + size]) for at in reversed(range(0, len(rest), size))
+                        (bucket, left[at : at + size]) for at in reversed(range(0, len(left), size))
                     )
                     break
-                yield part, outcome
+                yield batch, outcome
 
     def _encode(self, inputs: dict[str, torch.Tensor], bucket: int) -> torch.Tensor:
         with torch.autocast(self.device, DTYPES[self.dtype], enabled=self.dtype != "float32"):
@@ -202,7 +205,10 @@ class Forward:
 
     @contextmanager
     def _embedded(self, pages: Sequence[Encoding], change: Change) -> Iterator[list[torch.Tensor]]:
-        """Replace word embeddings within by `change(pages, embeddings)` as leaves of autograd, and yield these."""
+        """Replace word embeddings within by `change(pages, embeddings)`, as leaves of autograd.
+
+        Yields these.
+        """
         leaves: list[torch.Tensor] = []
 
         def begin(_: Any, __: Any, embedded: torch.Tensor) -> torch.Tensor:
@@ -222,7 +228,9 @@ class Forward:
         pages = [*pages, *[pages[0]] * (n_rows - len(pages))]
         for row, page in enumerate(pages):
             length = len(page.ids)
-            ids[row, :length], mask[row, :length], boxes[row, :length] = page.ids, 1, page.boxes
+            ids[row, :length] = page.ids
+            mask[row, :length] = 1
+            boxes[row, :length] = page.boxes
         inputs = self.family.inputs(ids, mask, boxes, self.device)
         return inputs if self._visual is None else {**inputs, **self._visual.batch(pages, bucket)}
 
@@ -234,17 +242,15 @@ def _indices(places: Sequence[Sequence[int]], n_pages: int) -> list[torch.Tensor
 
     Shapes (n_read,) three times and (n_pages, n_slots), filled up to full blocks.
     """
-    counts = [len(own) for own in places]
-    pages, slots = (
-        np.repeat(np.arange(len(places)), counts),
-        np.concatenate([*map(np.arange, counts)]),
-    )
+    counts = [len(of_row) for of_row in places]
+    pages = np.repeat(np.arange(len(places)), counts)
+    slots = np.concatenate([*map(np.arange, counts)])
+    positions = np.concatenate(places)
     of_page = np.zeros((n_pages, padded_rows(max(counts))), np.int64)
-    of_page[pages, slots] = found = np.concatenate(places)
-    read = np.pad(
-        np.stack([pages, found, slots]), ((0, 0), (0, padded_rows(len(found)) - len(found)))
-    )
-    return [*torch.from_numpy(read), torch.from_numpy(of_page)]
+    of_page[pages, slots] = positions
+    n_filled = padded_rows(len(positions)) - len(positions)
+    columns = np.pad(np.stack([pages, positions, slots]), ((0, 0), (0, n_filled)))
+    return [*torch.from_numpy(columns), torch.from_numpy(of_page)]
 
 
 @contextmanager
