@@ -61,12 +61,14 @@ class AskedPage(Encoding):
 
     def samples(self) -> list[reading.Sample]:
         """Return the samples of a reader, one a question."""
-        own = tuple(self.ids[self.words >= 0].tolist())
-        return [reading.Sample(self.view, question, answer, own) for question, answer in self.asked]
+        tokens = tuple(self.ids[self.words >= 0].tolist())
+        return [
+            reading.Sample(self.view, question, answer, tokens) for question, answer in self.asked
+        ]
 
 
 def view_of(document: Document, images: OpenImage | None) -> PageView:
-    """Return the view of a document's page, with its image where it has one and `images` opens it."""
+    """Return the view of a document's page, with its image where `images` opens it."""
     opener = None if document.image is None or images is None else partial(images, document)
     return PageView(document.words, document.size, opener)
 
@@ -117,13 +119,15 @@ def page_of(
     There, as in BERT's, the page begins and ends as its masked language models read it, which no
     reader does.
     """
-    ids, words = [*tokens.ids], [*tokens.words]
-    known = view.size is not None and all(word.box is not None for word in view.words)
-    places = boxes_of(view) if known else [(0.0, 0.0, 0.0, 0.0)] * len(view.words)
+    ids = [*tokens.ids]
+    words = [*tokens.words]
+    has_layout = view.size is not None and all(word.box is not None for word in view.words)
+    places = boxes_of(view) if has_layout else [(0.0, 0.0, 0.0, 0.0)] * len(view.words)
     boxes = np.array(places, float).reshape(-1, 4)[words] / BOX_SCALE
     around = (tokenizer.cls_token_id, tokenizer.sep_token_id)
     if tokenizer.mask_token_id is not None and None not in around:
-        ids, words = [around[0], *ids, around[1]], [-1, *words, -1]
+        ids = [around[0], *ids, around[1]]
+        words = [-1, *words, -1]
         boxes = np.concatenate([np.zeros((1, 4)), boxes, np.ones((1, 4))])
     masks = (tokenizer.get_vocab().get(SENTINEL), tokenizer.mask_token_id, tokenizer.unk_token_id)
     return AskedPage(
@@ -193,24 +197,29 @@ class AnsweringTarget(batched.RowTarget):
             ManifestError: documents that are asked about have no image, or no words, and the model
                 reads nothing else.
         """
-        asked, name = [one for one in corpus.documents if one.questions], self.card.architecture
+        asked = [document for document in corpus.documents if document.questions]
+        name = self.card.architecture
         if self.needs_image:
-            lacking = [one for one in asked if one.image is None]
+            lacking = [document for document in asked if document.image is None]
             batched.refuse_documents(
                 lacking, f"no image; {name} reads pages from their images", batched.NO_IMAGE
             )
         if self.reader.needs_words:
-            lacking = [one for one in asked if not one.words]
+            lacking = [document for document in asked if not document.words]
             batched.refuse_documents(
                 lacking, f"no words; {name} reads pages as text", batched.NO_WORDS
             )
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
-        """See `TokenTarget.encode`: the document's page with its questions, which decide how much of it is read."""
+        """See `TokenTarget.encode`: a page with its questions, which decide how much is read."""
         if not isinstance(self.reader, reading.TokenReader):
             return None
         # Training takes the first of a question's answers.
-        asked = tuple((one.question, one.answers[0]) for one in document.questions if one.answers)
+        asked = tuple(
+            (question.question, question.answers[0])
+            for question in document.questions
+            if question.answers
+        )
         return read_page(self.reader, view_of(document, self.images), asked, around)
 
     @property
@@ -244,7 +253,7 @@ class AnsweringTarget(batched.RowTarget):
             interface.AnswerLoss: self._log_probabilities,
             interface.RowLoss: self._log_probabilities,
             # One query at a time, for memory.
-            interface.TrainingLoss: lambda asked: [*map(self._candidate_losses, asked)],
+            interface.TrainingLoss: lambda queries: [*map(self._candidate_losses, queries)],
         }
 
     def _view_of(self, query: Any) -> PageView:
@@ -255,9 +264,9 @@ class AnsweringTarget(batched.RowTarget):
         return self._each(samples, self._generate)
 
     def _log_probabilities(self, queries: Sequence[interface.AnswerLoss]) -> list[Floats]:
-        whole = interface.type_asked(self, queries) is interface.RowLoss
+        of_rows = interface.type_asked(self, queries) is interface.RowLoss
         samples = [
-            reading.Sample(query.view, query.question, query.answer, whole=whole)
+            reading.Sample(query.view, query.question, query.answer, whole=of_rows)
             for query in queries
         ]
         return self._each(samples, self.score_answers)
@@ -268,13 +277,11 @@ class AnsweringTarget(batched.RowTarget):
         if not page.asked:
             raise ValueError("a page without questions has no training loss")
         pages = [page.with_tokens([query.position], [token]) for token in query.candidates.tolist()]
-        samples = [sample for one in pages for sample in one.samples()]
-        losses = np.array(
-            [
-                -log_probabilities.mean()
-                for log_probabilities in self._each(samples, self.score_answers)
-            ]
-        )
+        samples: list[reading.Sample] = []
+        for candidate in pages:
+            samples += candidate.samples()
+        scores = self._each(samples, self.score_answers)
+        losses = np.array([-log_probabilities.mean() for log_probabilities in scores])
         means: Floats = losses.reshape(len(pages), -1).mean(axis=1)
         return means
 
@@ -288,15 +295,17 @@ class AnsweringTarget(batched.RowTarget):
             )
         elif reads_beginnings(self.model.config, self.card):
             parts = map(self._with_begun_rows, batched.split_by_page(samples, 1))
-        return [reply for part in parts for reply in self._run(part, run, self._alike)]
+        replies: list[Any] = []
+        for together in parts:
+            replies += self._run(together, run, self._alike)
+        return replies
 
     def _alike(self, sample: reading.Sample) -> object:
-        begun = sample.encoded
-        return (
-            (id(begun.cache), begun.length)
-            if isinstance(begun, reading.Begun)
-            else self.reader.alike(sample)
-        )
+        """Return a key that samples share which may stand in one batch."""
+        row = sample.encoded
+        if isinstance(row, reading.Begun):
+            return id(row.cache), row.length
+        return self.reader.alike(sample)
 
     def _with_begun_rows(self, samples: Sequence[reading.Sample]) -> list[reading.Sample]:
         """Return samples about one page.
@@ -304,71 +313,68 @@ class AnsweringTarget(batched.RowTarget):
         What their rows begin with is read once, where it is long enough.
         """
         caches: dict[tuple[int, ...], Any] = {}
-        begun = []
-        for sample in batched.unopened(samples):
-            row = reading.unfilled(
-                (self.reader.prompts if sample.answer is None else self.reader.taught)([sample])
-            )
-            ids = tuple(row["input_ids"][0].tolist())
-            n_asked = (
-                len(ids)
-                if sample.answer is None
-                else int((row["labels"][0] != NOT_READ).nonzero()[0])
-            )
-            n = self.reader.n_of_page(sample, ids, n_asked - 1)
-            if n >= SHORTEST:
-                if ids[:n] not in caches:
-                    caches[ids[:n]] = unless_out_of_memory(partial(self._begin, row, n))
-                    if caches[ids[:n]] is None:
-                        self.rows.lower(0, self.card.device)
-                # Where a layer sees the last tokens only, a gap would hide some.
-                gapless = any(layer.is_sliding for layer in caches[ids[:n]].layers)
-                length = len(ids) if gapless else n + bucket_of(len(ids) - n)
-                sample = replace(
-                    sample, encoded=reading.Begun(self._places(row), caches[ids[:n]], n, length)
-                )
-            begun.append(sample)
-        return begun
+        return [self._with_begun_row(sample, caches) for sample in batched.unopened(samples)]
+
+    def _with_begun_row(
+        self, sample: reading.Sample, caches: dict[tuple[int, ...], Any]
+    ) -> reading.Sample:
+        """Return a sample with the beginning of its row read, where that is long enough.
+
+        Args:
+            sample: the sample.
+            caches: what was read, by the tokens of beginnings; a new one is added.
+        """
+        lay_out = self.reader.prompts if sample.answer is None else self.reader.taught
+        row = reading.unfilled(lay_out([sample]))
+        ids = tuple(row["input_ids"][0].tolist())
+        n_asked = len(ids)
+        if sample.answer is not None:
+            n_asked = int((row["labels"][0] != NOT_READ).nonzero()[0])
+        n = self.reader.n_of_page(sample, ids, n_asked - 1)
+        if n < SHORTEST:
+            return sample
+        beginning = ids[:n]
+        if beginning not in caches:
+            caches[beginning] = unless_out_of_memory(partial(self._begin, row, n))
+            if caches[beginning] is None:
+                self.rows.lower(0, self.card.device)
+        cache = caches[beginning]
+        # Where a layer sees the last tokens only, a gap would hide some.
+        gapless = any(layer.is_sliding for layer in cache.layers)
+        length = len(ids) if gapless else n + bucket_of(len(ids) - n)
+        return replace(sample, encoded=reading.Begun(self._places(row), cache, n, length))
 
     def _begin(self, row: reading.Inputs, n: int) -> Any:
         """Return the keys and values of a row's first `n` tokens, images among them."""
-        own = {
-            name: value[:, :n] if reading.is_of_tokens(value, row) else value
-            for name, value in row.items()
-        }
-        given = {
-            name: value.to(self.card.device) for name, value in own.items() if name != "labels"
-        }
+        inputs: dict[str, torch.Tensor] = {}
+        for name, value in row.items():
+            if name != "labels":
+                cut = value[:, :n] if reading.is_of_tokens(value, row) else value
+                inputs[name] = cut.to(self.card.device)
         with self._steady(1), self.computing():
-            return self.model(**given, use_cache=True, logits_to_keep=1)[CACHE]
+            return self.model(**inputs, use_cache=True, logits_to_keep=1)[CACHE]
 
     def _places(self, row: reading.Inputs) -> reading.Inputs:
-        """Return a row's tokens with the position of each: with three axes where the model places images so."""
-        rope, mask = (
-            getattr(self.model.base_model, "get_rope_index", None),
-            torch.ones_like(row["input_ids"]),
-        )
-        taken = inspect.signature(rope).parameters if rope else ()
-        places = (
-            rope(**{name: row[name] for name in taken if name in row})[0]
-            if rope
-            else mask.cumsum(-1) - 1
-        )
-        own = {**row, "attention_mask": mask, "position_ids": places}
-        return {
-            name: own[name]
-            for name in ("input_ids", "attention_mask", "position_ids", "labels")
-            if name in own
-        }
+        """Return a row's tokens with the position of each.
+
+        Positions have three axes where the model places images so.
+        """
+        rope = getattr(self.model.base_model, "get_rope_index", None)
+        mask = torch.ones_like(row["input_ids"])
+        if rope:
+            parameters = inspect.signature(rope).parameters
+            positions = rope(**{name: row[name] for name in parameters if name in row})[0]
+        else:
+            positions = mask.cumsum(-1) - 1
+        tokens = {**row, "attention_mask": mask, "position_ids": positions}
+        names = ("input_ids", "attention_mask", "position_ids", "labels")
+        return {name: tokens[name] for name in names if name in tokens}
 
     def _with_encoded_pages(self, samples: Sequence[reading.Sample]) -> list[reading.Sample]:
         """Return the samples with their pages encoded, each page once."""
         pages = {id(sample.view): sample for sample in samples}
-        encoded = dict(
-            zip(
-                pages, self._run([*pages.values()], self._encode_pages, lambda _: None), strict=True
-            )
-        )
+        states = self._run([*pages.values()], self._encode_pages, lambda _: None)
+        encoded = dict(zip(pages, states, strict=True))
         return [replace(sample, encoded=encoded[id(sample.view)]) for sample in samples]
 
     def _encode_pages(self, samples: Sequence[reading.Sample], n_rows: int) -> list[torch.Tensor]:
@@ -394,7 +400,10 @@ class AnsweringTarget(batched.RowTarget):
         ]
         log_probabilities = torch.stack(chosen, dim=1).cpu().double().numpy()
         rows = zip(tokens.tolist(), log_probabilities, strict=True)
-        return [self._reply_of(ids, own) for (ids, own), _ in zip(rows, samples, strict=False)]
+        return [
+            self._reply_of(ids, of_tokens)
+            for (ids, of_tokens), _ in zip(rows, samples, strict=False)
+        ]
 
     def _reply_of(self, ids: list[int], log_probabilities: Floats) -> interface.Reply:
         """Return the answer that generated tokens spell before the first end, and its probability."""
@@ -409,29 +418,30 @@ class AnsweringTarget(batched.RowTarget):
         )
 
     def score_answers(self, samples: Sequence[reading.Sample], n_rows: int) -> list[Floats]:
-        """Return the log-probability of each token of the true answers of one batch, `n_rows` in a forward pass."""
+        """Return the log-probability of each token of the true answers of one batch.
+
+        Args:
+            samples: samples of the batch.
+            n_rows: rows of the forward pass.
+        """
         inputs = self._laid(self.reader.taught, samples, n_rows)
         labels = inputs["labels"]
         if not self.model.config.is_encoder_decoder:
             # A decoder's scores at one position are for the token at the next one.
             labels = torch.nn.functional.pad(inputs.pop("labels")[:, 1:], (0, 1), value=NOT_READ)
-            read, keeps = (
-                labels != NOT_READ,
-                "logits_to_keep" in inspect.signature(self.model.forward).parameters,
-            )
-            if keeps and CACHE not in inputs:
-                # The number follows from what samples of one batch share; full blocks keep the bits
-                # of each score.
-                first = (
-                    max(0, labels.shape[1] - int(read.sum(dim=1).max()) - STEP - 1) // STEP * STEP
-                )
-                first = 0 if bool(read[:, :first].any()) else first
-                inputs["logits_to_keep"], labels = labels.shape[1] - first, labels[:, first:]
+            if CACHE not in inputs and self._keeps_some_logits():
+                first = _first_scored(labels)
+                inputs["logits_to_keep"] = labels.shape[1] - first
+                labels = labels[:, first:]
         with self._steady(n_rows), self.computing():
             logits = self.model(**inputs).logits[:, : labels.shape[1]]
-        read = labels != NOT_READ
-        values = _log_probabilities_of(logits[read], labels[read]).cpu().double().numpy()
-        return np.split(values, np.cumsum(read.sum(dim=1).cpu().numpy()))[: len(samples)]
+        taught = labels != NOT_READ
+        values = _log_probabilities_of(logits[taught], labels[taught]).cpu().double().numpy()
+        return np.split(values, np.cumsum(taught.sum(dim=1).cpu().numpy()))[: len(samples)]
+
+    def _keeps_some_logits(self) -> bool:
+        """Test whether the model can be asked for the scores of the last tokens alone."""
+        return "logits_to_keep" in inspect.signature(self.model.forward).parameters
 
     def _laid(
         self, lay_out: Callable[..., reading.Inputs], samples: Sequence[reading.Sample], n_rows: int
@@ -462,7 +472,7 @@ class AnsweringTarget(batched.RowTarget):
             fill = first.new_full(
                 (*first.shape[:-1], begun[0].length), NOT_READ if name == "labels" else 0
             )
-            rows = [one.row[name] for one in begun]
+            rows = [sample_row.row[name] for sample_row in begun]
             filled = [
                 torch.cat([row[..., :n], fill[..., row.shape[-1] :], row[..., n:]], dim=-1)
                 for row in rows
@@ -480,6 +490,17 @@ class AnsweringTarget(batched.RowTarget):
         return batched.computing(self.card, self.model.get_output_embeddings)
 
 
+def _first_scored(labels: torch.Tensor) -> int:
+    """Return the first position whose scores are computed, so that all taught tokens are.
+
+    It follows from what samples of one batch share; full blocks keep the bits of each score.
+    """
+    taught = labels != NOT_READ
+    n_last = int(taught.sum(dim=1).max()) + STEP + 1
+    first = max(0, labels.shape[1] - n_last) // STEP * STEP
+    return 0 if bool(taught[:, :first].any()) else first
+
+
 def asked_page(query: interface.Query[Any]) -> AskedPage:
     """Return the page of a query about pages, as `AnsweringTarget.encode` gives it."""
     assert isinstance(query, interface.PageQuery) and isinstance(query.page, AskedPage)  # noqa: PT018
@@ -487,20 +508,28 @@ def asked_page(query: interface.Query[Any]) -> AskedPage:
 
 
 def reads_beginnings(config: Any, card: TargetCard) -> bool:
-    """Test whether what rows about a page begin with is read once, where a decoder reads it the same whatever follows.
+    """Test whether what rows about a page begin with is read once.
 
-    On a CPU in float32 it would change the last bits of answers.
+    That is where a decoder reads it the same whatever follows. On a CPU in float32 it would change
+    the last bits of answers.
     """
     text = config.get_text_config(decoder=True)
     stretched = {"dynamic", "longrope"} & {
         *re.findall(r"\w+", str(getattr(text, "rope_parameters", None)))
     }
-    known = not stretched and {config.model_type, text.model_type} <= {
-        *TABLE["answering"]["causal"]
-    }
-    return known and (card.device, card.dtype) != ("cpu", "float32")
+    if stretched or (card.device, card.dtype) == ("cpu", "float32"):
+        return False
+    return {config.model_type, text.model_type} <= {*TABLE["answering"]["causal"]}
 
 
 def _log_probabilities_of(logits: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
-    """Compute log-probabilities (n_rows,) in float32 from scores (n_rows, n_vocabulary) and ids (n_rows,)."""
+    """Compute log-probabilities in float32.
+
+    Args:
+        logits: scores, (n_rows, n_vocabulary).
+        ids: token ids, (n_rows,).
+
+    Returns:
+        Shape (n_rows,).
+    """
     return torch.log_softmax(logits.float(), dim=-1).gather(-1, ids[:, None])[:, 0]
