@@ -17,5 +17,8 @@ wording = partial(fill_text, TEXTS["errors"])
 
 
 def recommends_splits(times: Mapping[str, tuple[float, float]]) -> bool:
-    """Test whether split models are quickly trained: by seconds of each training, at least and at most."""
+    """Test whether split models are quickly trained.
+
+    `times` are the seconds of each training, at least and at most.
+    """
     return "splits" in times and times["splits"][1] <= SHORT

@@ -152,7 +152,10 @@ def _number_format_of(audited: AuditedModel) -> checkpoint_folder.NumberFormat:
 
 
 def _unasked_paths(name: str, audited: AuditedModel) -> tuple[list[Path], Source]:
-    """List the folders of a reference that the command line does not name, and say who names them."""
+    """List the folders of a reference that the command line does not name.
+
+    Says who names them, too.
+    """
     corpus = audited.corpus
     in_manifest = getattr(corpus.manifest.references, name) or ()
     if isinstance(in_manifest, str):

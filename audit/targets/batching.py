@@ -52,7 +52,9 @@ class Batch:
 
 
 def bucket_of(n_tokens: int, n_appended: int = 0) -> int:
-    """Return the padded length of a row: the next above `n_tokens` that fills a block with what is appended.
+    """Return the padded length of a row.
+
+    It is the next above `n_tokens` that fills a block with what is appended.
 
     Args:
         n_tokens: of the row.

@@ -24,7 +24,10 @@ Pixels = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class PixelScale:
-    """How a model takes pixels: value = (pixel * factor - mean) / std, with a mean and a std for each of R, G and B."""
+    """How a model takes pixels: value = (pixel * factor - mean) / std.
+
+    There are a mean and a std for each of R, G and B.
+    """
 
     factor: float = 1 / 255
     mean: tuple[float, ...] = (0.5, 0.5, 0.5)
@@ -136,7 +139,9 @@ class Encoding:
         return self.with_tokens(positions, [self.mask_id] * len(positions))
 
     def scrubbed(self, positions: Sequence[int]) -> Self:
-        """Return this page as the adversary gets it: [MASK] at `positions`, and white patches over them in the image.
+        """Return this page as the adversary gets it.
+
+        [MASK] is at `positions`, and white patches are over them in the image.
 
         The patches stay when tokens are put in place (Dentan et al. 2024, section 4.1).
         """

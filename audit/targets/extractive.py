@@ -130,11 +130,17 @@ class ExtractiveTarget(RowTarget):
             )
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
-        """See `TokenTarget.encode`: such a model is asked nothing about other tokens than a page's."""
+        """See `TokenTarget.encode`.
+
+        Such a model is asked nothing about other tokens than a page's.
+        """
         return None
 
     def accepts_start(self, start: CheckpointFolder, own_folder: CheckpointFolder) -> str | None:
-        """See `ReferenceRules`: such models mostly begin as masked language models or bare encoders."""
+        """See `ReferenceRules.accepts_start`.
+
+        Such models mostly begin as masked language models or bare encoders.
+        """
         return None if is_extractive(start) else "it points at no answers"
 
     def token_strings(self, ids: Sequence[int]) -> str:

@@ -42,7 +42,12 @@ class PageViewQuery(Query[A]):
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The best tokens at a position: `ids` and `logits`, both (n_candidates,), best first, ties to the lower id."""
+    """The best tokens at a position, best first, ties to the lower id.
+
+    Attributes:
+        ids: (n_candidates,) token ids.
+        logits: (n_candidates,).
+    """
 
     ids: Ints
     logits: Floats
@@ -68,7 +73,9 @@ class BestTokens(PageQuery[Ints]):
 
 @dataclass(frozen=True, eq=False)
 class MaskedLoss(PageQuery[Floats]):
-    """The cross-entropy of the tokens at `positions` while all of them are hidden: shape (n_positions,), nats.
+    """The cross-entropy of the tokens at `positions` while all of them are hidden.
+
+    Shape (n_positions,), nats.
 
     `page` holds the true tokens; the target hides them. The mean is the training loss of a masked
     language model under this mask.
@@ -79,7 +86,9 @@ class MaskedLoss(PageQuery[Floats]):
 
 @dataclass(frozen=True, eq=False)
 class MaskedCompletionLoss(PageQuery[Floats]):
-    """The mean cross-entropy of each of `completions` while `positions` are hidden: shape (n_completions,), nats.
+    """The mean cross-entropy of each of `completions` while `positions` are hidden.
+
+    Shape (n_completions,), nats.
 
     That of what stands on `page` is the mean of its `MaskedLoss`; all are read off one forward
     pass.
@@ -108,7 +117,10 @@ class BestClass(PageQuery[int]):
 
 @dataclass(frozen=True, eq=False)
 class CandidateLogits(PageQuery[Floats]):
-    """The masked language model's logit of each of `candidates` at `position`: shape (n_candidates,)."""
+    """The masked language model's logit of each of `candidates` at `position`.
+
+    Shape (n_candidates,).
+    """
 
     position: int
     candidates: Ints
@@ -116,7 +128,10 @@ class CandidateLogits(PageQuery[Floats]):
 
 @dataclass(frozen=True, eq=False)
 class TrainingLoss(PageQuery[Floats]):
-    """The training loss of `page` with each of `candidates` at `position`: shape (n_candidates,), nats."""
+    """The training loss of `page` with each of `candidates` at `position`.
+
+    Shape (n_candidates,), nats.
+    """
 
     position: int
     candidates: Ints
@@ -137,7 +152,9 @@ class Relaxed:
 
 @dataclass(frozen=True, eq=False)
 class RelaxedLoss(PageQuery[Relaxed]):
-    """The training loss of `page` with mixtures of `candidates` at `positions` (Parikh et al. 2022, equation 2).
+    """The training loss of `page` with mixtures of `candidates` at `positions`.
+
+    It is that of Parikh et al. 2022, equation 2.
 
     The input at a position is the sum of the candidates' embeddings, weighted. Unlike other answers
     it may depend on the queries beside it, by rounding.
@@ -159,7 +176,9 @@ class RelaxedLoss(PageQuery[Relaxed]):
 
 @dataclass(frozen=True, eq=False)
 class CompletionLoss(PageQuery[Floats]):
-    """The training loss of `page` with each of `completions` at `positions`: shape (n_completions,), nats.
+    """The training loss of `page` with each of `completions` at `positions`.
+
+    Shape (n_completions,), nats.
 
     Attributes:
         positions: of the unknown tokens.
@@ -177,7 +196,10 @@ class TagProbabilities(PageQuery[Floats]):
 
 @dataclass(frozen=True, eq=False)
 class BestLinks(PageQuery[Ints]):
-    """The most likely predecessor or parent of each token: shape (n_tokens,), `NO_LINK` for none, `NOT_READ` unread."""
+    """The most likely predecessor or parent of each token.
+
+    Shape (n_tokens,), `NO_LINK` for none, `NOT_READ` unread.
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +227,9 @@ class Answer(PageViewQuery[Reply]):
 
 @dataclass(frozen=True, eq=False)
 class AnswerLoss(PageViewQuery[Floats]):
-    """The log-probability of each token of `answer`, given those before it: shape (n_tokens,), nats, all <= 0.
+    """The log-probability of each token of `answer`, given those before it.
+
+    Shape (n_tokens,), nats, all <= 0.
 
     The last one is the token that ends an answer. Minus their mean is the training loss of the
     sample, their sum the log-probability that sampling at temperature 1 gives this answer. An
@@ -217,7 +241,10 @@ class AnswerLoss(PageViewQuery[Floats]):
 
 @dataclass(frozen=True, eq=False)
 class RowLoss(AnswerLoss):
-    """The log-probability of every token of page, question and answer but the first, given those before it."""
+    """The log-probability of every token of page, question and answer but the first.
+
+    Each is given those before it.
+    """
 
 
 class Target(Protocol):

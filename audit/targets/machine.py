@@ -1,4 +1,7 @@
-"""What torch finds on this machine, as JSON: `python -m audit.targets.machine`, a process that may break down alone."""
+"""What torch finds on this machine, as JSON: `python -m audit.targets.machine`.
+
+The process may break down alone.
+"""
 
 from __future__ import annotations
 

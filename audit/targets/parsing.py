@@ -172,7 +172,10 @@ class WrittenOutput(Reply):
 
 @dataclass(frozen=True, eq=False)
 class _Placed:
-    """A value in the output that is taught with it: the text, and the tokens that hold the value."""
+    """A value in the output that is taught with it.
+
+    It is the text, and the tokens that hold the value.
+    """
 
     sample: Sample
     first: int

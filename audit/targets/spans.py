@@ -273,7 +273,9 @@ class Span:
 
 
 def best_span(windows: Sequence[Window], scores: Sequence[Scores]) -> Span:
-    """Return the span of highest logits over all windows, or none where "no answer" scores higher in each.
+    """Return the span of highest logits over all windows.
+
+    None where "no answer" scores higher in each.
 
     Spans are of page tokens, of `MAX_ANSWER` tokens at most; ties go to the one that begins first,
     then to the shorter. "No answer" is the null position as beginning and end, as in SQuAD 2

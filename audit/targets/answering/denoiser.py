@@ -1,4 +1,6 @@
-"""A public model for targets with T5's vocabulary: a T5 or VT5 that puts back hidden spans, and proposes candidates.
+"""A public model for targets with T5's vocabulary.
+
+It is a T5 or VT5 that puts back hidden spans, and proposes candidates.
 
 T5 is trained to write what is missing (Raffel et al. 2020, section 3.1.4): each missing span of a
 text is one sentinel of its own, `<extra_id_0>` for the first, `<extra_id_1>` for the next, and the
@@ -131,7 +133,7 @@ class Denoiser:
         return np.array(best, np.int64)
 
     def _scores(self, page: AskedPage, position: int) -> Floats:
-        """Return the decoder's score of every token of the vocabulary for the hidden token at `position`."""
+        """Return the decoder's score of every token for the hidden token at `position`."""
         begun = torch.tensor([[self.model.config.decoder_start_token_id, self._sentinels[0]]])
         inputs = {**self._inputs(page, position), "decoder_input_ids": begun}
         out = self.model(**{name: value.to(self.card.device) for name, value in inputs.items()})
@@ -202,7 +204,7 @@ def _sentinels(tokenizer: Any) -> list[int]:
 
 
 def is_denoiser(folder: AnyFolder) -> bool:
-    """Return True for a checkpoint whose configuration is of a kind that may be a denoiser: T5 or VT5.
+    """Return True for a checkpoint that may be a denoiser by its configuration: T5 or VT5.
 
     Raises:
         TargetError: the folder is no checkpoint, or is unsafe to load.

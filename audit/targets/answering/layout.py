@@ -1,4 +1,6 @@
-"""Readers of words with boxes: their rows and page images, and UDOP's (Tang et al. 2023), as `UdopProcessor` makes it.
+"""Readers of words with boxes: their rows and page images.
+
+UDOP's (Tang et al. 2023) are as `UdopProcessor` makes them.
 
 The question, with the task's prompt before it, is the first text; the page's words with their boxes
 are the second.
@@ -80,7 +82,10 @@ class SampleRow:
         return PageTokens(tuple(token for token, _ in own), tuple(word for _, word in own))
 
     def holding(self, tokens: Sequence[int] | None) -> SampleRow:
-        """This row with the first of `tokens` in place of the page's own ones, as many as there are; None: as it is."""
+        """Return this row with the first of `tokens` in place of the page's own ones.
+
+        As many as there are; None: as it is.
+        """
         if tokens is None:
             return self
         given = iter(tokens)
@@ -139,7 +144,10 @@ def tokens_of_words(tokenizer: Any, marks: re.Pattern[str], words: Sequence[Word
 
 
 def padded(rows: Sequence[SampleRow], length: int, pad_id: int) -> Inputs:
-    """Pad rows on the right to one length: `input_ids`, `bbox` (zero for padding), `attention_mask`."""
+    """Pad rows on the right to one length.
+
+    The inputs are `input_ids`, `bbox` (zero for padding) and `attention_mask`.
+    """
     boxes = [[*row.boxes, *[NOWHERE] * (length - len(row.boxes))] for row in rows]
     own = with_mask([row.ids for row in rows], pad_id, length)
     return {**own, "bbox": torch.tensor(boxes, dtype=torch.long)}
@@ -187,13 +195,19 @@ class RowReader(ApartReader):
         return self._rows(view.words, view.size, question).page
 
     def alike(self, sample: Sample) -> object:
-        """See `Reader.alike`: the padded length of the row, and the number of tokens of the answer."""
+        """See `Reader.alike`.
+
+        The key is the padded length of the row, and the number of tokens of the answer.
+        """
         return self._bucket(self._row(sample)), None if sample.answer is None else len(
             self._answer(sample)
         )
 
     def _bucket(self, row: SampleRow) -> int:
-        """Always longer than the row, and with the visual tokens full blocks (see `audit.targets.batching`)."""
+        """Return a length that is always longer than the row.
+
+        With the visual tokens it makes full blocks (see `audit.targets.batching`).
+        """
         return bucket_of(len(row.ids), self._n_visual)
 
     def _row(self, sample: Sample) -> SampleRow:
@@ -222,7 +236,10 @@ class LayoutReader(RowReader):
         self.forbidden = frozenset({*tokenizer.all_special_ids, *own} - {None})
 
     def prompts(self, samples: Sequence[Sample]) -> Inputs:
-        """See `Reader.prompts`: `input_ids`, `bbox`, `attention_mask`, and `pixel_values` where the model sees."""
+        """See `Reader.prompts`.
+
+        They are `input_ids`, `bbox`, `attention_mask`, and `pixel_values` where the model sees.
+        """
         rows = [self._row(sample) for sample in samples]
         inputs = padded(rows, max(map(self._bucket, rows)), self._pad)
         if self._images is not None:
@@ -274,7 +291,10 @@ class PageImages:
 
 
 def side_lengths(size: int | Sequence[int]) -> tuple[int, int]:
-    """Height and width of a configuration's `image_size`, which is a square's side where it is one number."""
+    """Return height and width of a configuration's `image_size`.
+
+    It is a square's side where it is one number.
+    """
     if isinstance(size, int):
         return size, size
     height, width = size

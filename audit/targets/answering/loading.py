@@ -1,4 +1,7 @@
-"""Loading a checkpoint that answers questions, as safely as `audit.targets.encoders.loading` does for encoders."""
+"""Loading a checkpoint that answers questions.
+
+It is as safe as `audit.targets.encoders.loading` is for encoders.
+"""
 
 from __future__ import annotations
 

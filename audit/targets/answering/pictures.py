@@ -42,7 +42,9 @@ _VISION = ("torchvision", "num2words")
 
 
 def image_processor_of(folder: AnyFolder) -> Any:
-    """Open the processor that makes a page's image the model's input, on PIL images without torchvision.
+    """Open the processor that makes a page's image the model's input.
+
+    It works on PIL images, without torchvision.
 
     Raises:
         TargetError: the folder has none, or its settings cannot be used.
@@ -55,7 +57,9 @@ def image_processor_of(folder: AnyFolder) -> Any:
 
 
 def processor_of(folder: AnyFolder, n_vocabulary: int) -> Any:
-    """Return the checkpoint's whole processor, tokenizer and chat template included, as transformers loads it.
+    """Return the checkpoint's whole processor as transformers loads it.
+
+    Tokenizer and chat template are included.
 
     Raises:
         TargetError: the folder has none, its settings cannot be used, a library is missing, or see
@@ -86,7 +90,10 @@ def _open_part(folder: AnyFolder, part: str, open_it: Callable[..., Any]) -> Any
 
 
 def _refuse_beyond_measure(folder: CheckpointFolder) -> None:
-    """Refuse a processor whose pictures would have more pixels than a page may have, or more tokens than any model."""
+    """Refuse a processor whose pictures are too large.
+
+    They have more pixels than a page may have, or more tokens than any model.
+    """
     for path in (folder.path / name for name in _PROCESSORS):
         try:
             settings = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
@@ -301,7 +308,9 @@ def pix2struct_reader(
 
 
 def font_of(folder: Path) -> bytes:
-    """Return the font that a checkpoint's headers are drawn with: its own, or the shipped one.
+    """Return the font that a checkpoint's headers are drawn with.
+
+    It is its own, or the shipped one.
 
     Raises:
         TargetError: its own is not readable as a font.

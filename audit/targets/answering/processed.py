@@ -1,4 +1,6 @@
-"""Reading through a checkpoint's own processor: a text with the image's mark in it, and the page's image.
+"""Reading through a checkpoint's own processor.
+
+It is given a text with the image's mark in it, and the page's image.
 
 Processors lay an image out in ways of their own: as one picture, as tiles (SmolVLM, InternVL,
 LLaVA-NeXT), as patches of all images one after the other (Qwen-VL), or filled to the largest

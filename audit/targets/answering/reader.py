@@ -109,7 +109,9 @@ class Reader(ABC):
 
     @abstractmethod
     def taught(self, samples: Sequence[Sample]) -> Inputs:
-        """Return the inputs of `forward` for the training loss: `prompts` and "labels", -100 where nothing is read.
+        """Return the inputs of `forward` for the training loss.
+
+        They are `prompts` and "labels", -100 where nothing is read.
 
         Takes any samples, so that they can be trained on together. An answer of more than
         `max_new_tokens` tokens is cut to as many, and its last label then is not the end token.
@@ -117,14 +119,19 @@ class Reader(ABC):
 
     @abstractmethod
     def alike(self, sample: Sample) -> object:
-        """Return a key: only samples of one key share a batch, so that each is padded as if it were alone.
+        """Return a key: only samples of one key share a batch.
+
+        So each is padded as if it were alone.
 
         Of a sample with an answer it also tells answers of other numbers of tokens apart, and holds
         for `taught`.
         """
 
     def n_of_page(self, sample: Sample, ids: Sequence[int], most: int) -> int:
-        """Return how many tokens of a sample's row, at most `most`, say the same whatever the page is asked."""
+        """Return how many tokens of a row say the same whatever the page is asked.
+
+        They are `most` at most.
+        """
         return 0
 
     def text_of(self, ids: Sequence[int]) -> str:
@@ -181,7 +188,12 @@ class PictureReader(Protocol):
 
 @dataclass(frozen=True)
 class PageTokens:
-    """The page's own tokens in one row: `ids`, and in `words` the index of each one's word on the page."""
+    """The page's own tokens in one row.
+
+    Attributes:
+        ids: token ids.
+        words: the index of each one's word on the page.
+    """
 
     ids: tuple[int, ...]
     words: tuple[int, ...]
@@ -189,7 +201,9 @@ class PageTokens:
 
 @runtime_checkable
 class TokenReader(Protocol):
-    """A reader to which a page is words: it can lay other tokens before its model (`Sample.tokens`).
+    """A reader to which a page is words.
+
+    It can lay other tokens before its model (`Sample.tokens`).
 
     The page's tokens are the same under every question, but a longer question may cut off more of
     the last ones.
@@ -210,7 +224,10 @@ QUESTION = "{question}"
 
 
 def marks_of(tokenizer: Any) -> re.Pattern[str]:
-    """Make a pattern that finds special tokens of the tokenizer in the text of a page, a question or an answer."""
+    """Make a pattern that finds special tokens of the tokenizer in a text.
+
+    The text is that of a page, a question or an answer.
+    """
     return re.compile(
         "|".join(
             re.escape(mark) for mark in sorted(special_tokens(tokenizer), key=len, reverse=True)
@@ -219,7 +236,10 @@ def marks_of(tokenizer: Any) -> re.Pattern[str]:
 
 
 def special_tokens(tokenizer: Any) -> dict[str, int]:
-    """Return tokens that stand for no text: the tokenizer's own special ones, and marks of fields as Donut has them."""
+    """Return tokens that stand for no text.
+
+    They are the tokenizer's own special ones, and marks of fields as Donut has them.
+    """
     special = {
         token: tokenizer.convert_tokens_to_ids(token) for token in tokenizer.all_special_tokens
     }
@@ -238,7 +258,9 @@ def special_tokens(tokenizer: Any) -> dict[str, int]:
 
 
 def ending(tokenizer: Any, ids: Iterable[int]) -> frozenset[int]:
-    """Return those of these tokens that may end an answer: special ones, and text without a letter or a digit.
+    """Return those of these tokens that may end an answer.
+
+    They are special ones, and text without a letter or a digit.
 
     One that begins a word or a number would cut off the very answers that hold it.
     """
@@ -274,7 +296,10 @@ def continued(tokenizer: Any, prompt: str, answer: str) -> tuple[list[int], list
 
 
 def filled(rows: Sequence[Sequence[int]], value: int, length: int = 0) -> torch.Tensor:
-    """Make rows of ids a tensor (n_rows, length), filled with `value` on the right, at least as long as the longest."""
+    """Make rows of ids a tensor (n_rows, length), filled with `value` on the right.
+
+    It is at least as long as the longest.
+    """
     length = max(length, *map(len, rows))
     return torch.tensor([[*row, *[value] * (length - len(row))] for row in rows], dtype=torch.long)
 

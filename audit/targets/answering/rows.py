@@ -60,7 +60,10 @@ NO_WORDS = "add the words that an OCR reads: docaudit ocr DATA_DIR"
 
 
 def refuse_documents(lacking: Sequence[Document], problem: str, hint: str) -> None:
-    """Raise a `ManifestError` about documents with questions, where there are some, that have this problem."""
+    """Raise a `ManifestError` about documents with questions that have a problem.
+
+    Does nothing where there are none.
+    """
     if lacking:
         raise ManifestError(
             f"{len(lacking)} documents with questions, the first is {lacking[0].id}, have {problem}",
@@ -70,7 +73,9 @@ def refuse_documents(lacking: Sequence[Document], problem: str, hint: str) -> No
 
 @contextmanager
 def steady(device: str) -> Iterator[None]:
-    """Within, a forward pass runs on one thread of a CPU: for several rows, and for readers whose samples share none.
+    """Within, a forward pass runs on one thread of a CPU.
+
+    For several rows, and for readers whose samples share none.
 
     Models so small that several rows are taken are slower on two threads anyway (measured: 5 ms on
     one thread, 33 ms on two, for an answer of a tiny Donut).
@@ -145,7 +150,9 @@ def run_batches(
     device: str,
     run: Callable[[Sequence[Sample], int], B],
 ) -> Iterator[tuple[list[int], B]]:
-    """Yield per batch: the indices of its samples, and what `run` gives for them and a number of rows.
+    """Yield per batch the indices of its samples, and what `run` gives for them.
+
+    `run` takes the samples and a number of rows.
 
     When memory runs out the number of rows is lowered and stays so: on a CPU to one, elsewhere to
     half. Later answers may then differ from earlier ones in their last bits.
@@ -207,7 +214,10 @@ def fill_rows(inputs: Inputs, n_samples: int, n_rows: int) -> Inputs:
 
 
 def unopened(samples: Sequence[Sample]) -> list[Sample]:
-    """Return copies whose page views have not opened their images: a page view keeps its own as long as it lives."""
+    """Return copies whose page views have not opened their images.
+
+    A page view keeps its own as long as it lives.
+    """
     views = {id(sample.view): replace(sample.view) for sample in samples}
     return [replace(sample, view=views[id(sample.view)]) for sample in samples]
 
@@ -233,7 +243,10 @@ class RowTarget(ReferenceRules, ABC):
 
     @property
     def batch_rows(self) -> int:
-        """Samples of one forward pass as it is now: what was asked for, or what suited the device, or lowered since."""
+        """Samples of one forward pass as it is now.
+
+        It is what was asked for, or what suited the device, or lowered since.
+        """
         return self.rows.size
 
     @property

@@ -406,7 +406,10 @@ class AnsweringTarget(batched.RowTarget):
         ]
 
     def _reply_of(self, ids: list[int], log_probabilities: Floats) -> interface.Reply:
-        """Return the answer that generated tokens spell before the first end, and its probability."""
+        """Return the answer that generated tokens spell before the first end.
+
+        It comes with its probability.
+        """
         end = next((index for index, token in enumerate(ids) if token in self._ends), None)
         ids = ids[:end]
         spoken = [index for index, token in enumerate(ids) if token not in self._unspoken]

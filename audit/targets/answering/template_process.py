@@ -1,4 +1,6 @@
-"""The process that renders chat templates, run as a program: `templates.py` beside it is its other side.
+"""The process that renders chat templates, run as a program.
+
+`templates.py` beside it is its other side.
 
 It reads a line of JSON for each text, and answers with one. The kernel ends it where a template
 takes too long, and refuses it memory; nothing that a template does can change that. It imports no

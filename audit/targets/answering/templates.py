@@ -118,7 +118,10 @@ _compile_here = chat_template_utils._compile_jinja_template
 
 
 def _compile(template: str) -> Any:
-    """Compile a template: elsewhere where it is a checkpoint's that is audited, as transformers does for all others."""
+    """Compile a template.
+
+    Elsewhere where it is a checkpoint's that is audited, as transformers does for all others.
+    """
     return _Elsewhere(template) if _IN_BOUNDS.get() else _compile_here(template)
 
 
@@ -127,7 +130,10 @@ chat_template_utils._compile_jinja_template = _compile
 
 
 class TemplateProcess:
-    """The other process, which is started at the first text and again after each that it did not survive."""
+    """The other process.
+
+    It is started at the first text, and again after each that it did not survive.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()

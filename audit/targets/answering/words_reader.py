@@ -1,4 +1,6 @@
-"""Text-only models over a page's OCR words: decoders (Llama, Qwen, GPT-2) and encoder-decoders (T5, BART, LED).
+"""Text-only models over a page's OCR words.
+
+They are decoders (Llama, Qwen, GPT-2) and encoder-decoders (T5, BART, LED).
 
 A decoder is asked through its tokenizer's chat template, or in the very words of the manifest's
 recipe; an encoder-decoder in T5's form for SQuAD (Raffel et al. 2020, appendix D.15) unless the
@@ -92,7 +94,10 @@ def encoder_decoder_reader(
 
 
 def _longest_row(config: Any, tokenizer: Any, unnamed: int) -> int:
-    """Return the longest row that the model and its tokenizer take, never more than `MAX_TOKENS`."""
+    """Return the longest row that the model and its tokenizer take.
+
+    It is never more than `MAX_TOKENS`.
+    """
     positions = reading.positions_of(config.get_text_config(), _POSITIONS)
     own = tokenizer.model_max_length
     limits = [
@@ -173,7 +178,10 @@ class DecoderReader(reading.Reader):
         self._spelled = lru_cache(ROWS_KEPT)(self._spell)
 
     def _tokens_before(self, text: str) -> list[int]:
-        """Return the special tokens before a prompt, where neither it nor a template writes them."""
+        """Return the special tokens before a prompt.
+
+        None where the prompt or a template writes them.
+        """
         if self._turns:
             return []
         start = around(self.tokenizer)[0]
@@ -368,7 +376,10 @@ def around(tokenizer: Any) -> tuple[list[int], list[int]]:
 
 
 def whole_words(tokenizer: Any, text: str, n_tokens: int) -> str:
-    """Return the beginning of the text that has at most `n_tokens` tokens and ends with a whole word."""
+    """Return the beginning of the text that has at most `n_tokens` tokens.
+
+    It ends with a whole word.
+    """
     short = reading.first_tokens(tokenizer, text, n_tokens)
     if len(short) == len(text) or text[len(short)].isspace():
         return short.rstrip()

@@ -197,7 +197,10 @@ def _set_vocabulary(config: dict[str, Any], n_tokens: int | None) -> None:
 
 
 def _trained_as(settings: Mapping[str, Any], kind: str) -> tuple[str | None, bool]:
-    """Return the class that the adapter was trained over, None if unknown, and whether it has labels."""
+    """Return the class that the adapter was trained over, None if unknown.
+
+    Says also whether it has labels.
+    """
     table = _HEADS.get(str(settings.get("task_type")))
     mapped = settings.get("auto_mapping")
     name = mapped.get("base_model_class") if isinstance(mapped, dict) else None

@@ -1,4 +1,7 @@
-"""What a checkpoint's folder says without loading it: files, their hashes, training progress, and the task."""
+"""What a checkpoint's folder says without loading it.
+
+Files, their hashes, training progress, and the task.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,10 @@ BASE = "base/"
 
 
 def other_weights(folder: Path) -> list[str]:
-    """Weights in a checkpoint's folder itself that its sha256 says nothing of: a loader may take them instead."""
+    """List weights in a checkpoint's folder itself that its sha256 says nothing of.
+
+    A loader may take them instead.
+    """
     return [
         name
         for name in unscanned_files(folder)
@@ -73,7 +79,10 @@ def other_weights(folder: Path) -> list[str]:
 
 
 def code_that_runs(folder: Path) -> list[str]:
-    """List the files of code that a loader would run because the configuration names their classes."""
+    """List the files of code that a loader would run.
+
+    The configuration names their classes.
+    """
     named = read_settings(folder / "config.json", damaged_is_empty=True).get("auto_map")
     return [name for name in unscanned_files(folder) if Path(name).suffix in CODE] if named else []
 
@@ -131,7 +140,9 @@ def named_base(folder: Path) -> Path | None:
 
 
 def bases_named(folder: Path, named: object) -> list[Path]:
-    """Return the folders of models that an adapter's settings may mean by their `base_model_name_or_path`.
+    """Return the folders of models that an adapter's settings may mean.
+
+    They name it as their `base_model_name_or_path`.
 
     An adapter from elsewhere may name any folder of this machine: one that holds no model is not
     looked into.

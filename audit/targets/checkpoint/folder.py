@@ -1,4 +1,7 @@
-"""A checkpoint's folder, opened once: checked before anything in it is loaded, and each file hashed at most once."""
+"""A checkpoint's folder, opened once.
+
+It is checked before anything in it is loaded, and each file is hashed at most once.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,9 @@ _CARD: TypeAdapter[PrivacyCard] = TypeAdapter(PrivacyCard)
 
 
 def weights_sha256(folder: AnyFolder) -> str:
-    """Compute the sha256 over the digests of a checkpoint's weight files, in their order, whatever they are called.
+    """Compute the sha256 over the digests of a checkpoint's weight files.
+
+    They count in their order, whatever they are called.
 
     Raises:
         TargetError: the folder is no checkpoint.
@@ -154,7 +159,10 @@ class CheckpointFolder:
 
     @property
     def sha256(self) -> str:
-        """The sha256 over names and content of configuration, tokenizer and weights, those of an adapter's base too."""
+        """The sha256 over names and content of configuration, tokenizer and weights.
+
+        Those of an adapter's base count too.
+        """
         own = {name: digest.hex() for name, digest in self._digests.items()}
         return digest_of_files(own, None if self.base is None else self.base.sha256)
 
@@ -187,7 +195,10 @@ class CheckpointFolder:
 
     @property
     def weights_written(self) -> dt.date | None:
-        """The day (UTC) on which its own weight files were last written, as far as the file system tells."""
+        """The day (UTC) on which its own weight files were last written.
+
+        It is told as far as the file system tells.
+        """
         times = [
             path.stat().st_mtime
             for name, path in self._files.items()
@@ -295,13 +306,19 @@ def places_of(folder: CheckpointFolder) -> Places:
 
 
 def in_format(folder: CheckpointFolder, number_format: NumberFormat) -> CheckpointFolder:
-    """Return the folder, whose weights, and those of an adapter's base, are to be held in this format."""
+    """Return the folder, whose weights are to be held in this format.
+
+    So are those of an adapter's base.
+    """
     base = None if folder.base is None else in_format(folder.base, number_format)
     return replace(folder, base=base, number_format=number_format)
 
 
 def is_checkpoint(folder: Path) -> bool:
-    """Return True for a folder that holds a model's configuration or an adapter, and for the address of a server."""
+    """Return True for a folder that holds a model's configuration or an adapter.
+
+    And for the address of a server.
+    """
     return (
         bool(re.match("https?:/", str(folder)))
         or (folder / "config.json").is_file()

@@ -201,7 +201,10 @@ def spread(model: Any, places: Mapping[str, int | str], device: str = "cuda") ->
 
 
 def is_offloaded(model: Any) -> bool:
-    """Test whether a part of a model lies in the memory of the CPU and comes to a GPU when it runs."""
+    """Test whether a part of a model lies in the memory of the CPU.
+
+    It comes to a GPU when it runs.
+    """
     places = {*getattr(model, "hf_device_map", {}).values()}
     return len(places) > 1 and "cpu" in places
 
@@ -331,7 +334,10 @@ def _read(
 
 
 def _layers_beyond(folder: CheckpointFolder, model: Any, unexpected: Collection[str]) -> list[str]:
-    """Return the weights of layers that the configuration leaves out: a layer before them is part of the model."""
+    """Return the weights of layers that the configuration leaves out.
+
+    A layer before them is part of the model.
+    """
     of_layers = _LAYERS if family_of(str(folder.config.get("model_type"))) else (".layer.",)
     read = ({*folder.weight_names} - {*unexpected}) | {*model.state_dict()}
     return sorted(

@@ -1,4 +1,7 @@
-"""Safety checks of a checkpoint's folder before anything in it is loaded, and hints that lead on."""
+"""Safety checks of a checkpoint's folder before anything in it is loaded.
+
+Also hints that lead on.
+"""
 
 from __future__ import annotations
 
@@ -219,7 +222,9 @@ def refuse_unsafe(folder: Path) -> dict[str, Any]:
 
 
 def refuse_unsafe_adapter(folder: Path) -> dict[str, Any]:
-    """Return the settings of an adapter, once it is clear that loading it runs no code and reads no pickle.
+    """Return the settings of an adapter that is safe to load.
+
+    Loading it runs no code and reads no pickle.
 
     Raises:
         TargetError: with what is unsafe or missing, or when a whole model lies beside the adapter.
@@ -257,7 +262,10 @@ def _refuse_processors(folder: Path) -> None:
 
 
 def _refuse_elsewhere(path: Path, settings: Mapping[str, Any]) -> None:
-    """Refuse settings that name files or models for transformers to read, other than plain names in their folder."""
+    """Refuse settings that name files or models for transformers to read.
+
+    Plain names in their folder are allowed.
+    """
     for setting, value in _settings_within(settings):
         if setting in _MODEL_SETTINGS and value is not None:
             raise TargetError(*wording("second_model", path=path, setting=setting))

@@ -1,4 +1,7 @@
-"""The files of a checkpoint's folder: which of them a loader reads, and which folders and links are refused."""
+"""The files of a checkpoint's folder.
+
+Which of them a loader reads, and which folders and links are refused.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,10 @@ def files_of(folder: Path) -> dict[str, Path]:
 
 
 def is_hashed(name: str) -> bool:
-    """Test whether a file may decide what a checkpoint does, by its path within the folder as `files_of` writes it."""
+    """Test whether a file may decide what a checkpoint does.
+
+    It is known by its path within the folder, as `files_of` writes it.
+    """
     folder, _, file = name.rpartition("/")
     suffix = Path(file).suffix.lower()
     if suffix in CODE or suffix in OTHER_WEIGHTS:
@@ -68,7 +74,9 @@ def is_hashed(name: str) -> bool:
 
 
 def unscanned_files(folder: Path) -> list[str]:
-    """Name weights and code in a checkpoint's folder that its sha256 says nothing of, by their paths within it.
+    """Name weights and code in a checkpoint's folder that its sha256 says nothing of.
+
+    They are named by their paths within it.
 
     docaudit reads safetensors of the folder itself; another loader may take these instead.
     """
@@ -103,7 +111,9 @@ def refuse_links(folder: Path) -> None:
 
 
 def refuse_unknown_folders(folder: Path, base: Path | None = None) -> None:
-    """Refuse a checkpoint's folder with a folder in it whose purpose is not known: no hash would cover what it holds.
+    """Refuse a checkpoint's folder with a folder in it whose purpose is not known.
+
+    No hash would cover what it holds.
 
     Args:
         folder: the checkpoint or adapter.
@@ -128,7 +138,10 @@ def _entries(folder: Path) -> Iterator[Path]:
 
 
 def _is_left(path: Path, folder: Path, base: Path | None) -> bool:
-    """Test whether a folder inside a checkpoint's is known to be read by nothing, is empty, or holds the base."""
+    """Test whether a folder inside a checkpoint's may stay.
+
+    It is known to be read by nothing, is empty, or holds the base.
+    """
     if path.parent == folder and any(fnmatchcase(path.name, pattern) for pattern in _LEFT_FOLDERS):
         return True
     if base is not None and base.resolve().is_relative_to(path.resolve()):

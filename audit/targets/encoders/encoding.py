@@ -104,7 +104,9 @@ def parents(document: Document, words: Ints) -> Ints:
 def unknown_labels(
     task: HeadName, labels: Sequence[str], documents: Sequence[Document]
 ) -> Mapping[str, frozenset[str]]:
-    """List by the id of a document the labels of its entities that the model has no tag or class for.
+    """List by the id of a document the labels that the model has no tag or class for.
+
+    They are those of its entities.
 
     A document without any is no key.
 
@@ -176,7 +178,10 @@ def label_problem(
 
 
 def _some_left(annotated: Sequence[Document], unknown: Mapping[str, object]) -> bool:
-    """Test whether a member has only labels that are known; any document, where no member has any."""
+    """Test whether a member has only labels that are known.
+
+    Any document, where no member has any.
+    """
     members = [document for document in annotated if document.split == "member"]
     return any(document.id not in unknown for document in members or annotated)
 

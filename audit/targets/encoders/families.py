@@ -64,7 +64,9 @@ class ImageInput:
     resample: Resampling = Resampling.BILINEAR
 
     def as_processed(self, folder: Path) -> ImageInput:
-        """Take over the scale and the resampling of the checkpoint's own image processor, where the folder has one.
+        """Take over the scale and the resampling of the checkpoint's image processor.
+
+        Nothing changes where the folder has none.
 
         As in transformers 5, settings in `processor_config.json` come before those of an older
         `preprocessor_config`.
@@ -137,7 +139,10 @@ class PageImageReader:
         )
 
     def _reach(self, document: Document) -> float:
-        """Compute how far a page pixel shows beyond its edges after resizing, in pixels of the picture."""
+        """Compute how far a page pixel shows beyond its edges after resizing.
+
+        It is in pixels of the picture.
+        """
         height, width = self.size
         page_width, page_height = document.size or (width, height)
         return REACH[self._resample] * max(1.0, width / page_width, height / page_height)
@@ -177,7 +182,10 @@ class VisualInputs:
         self._made: WeakKeyDictionary[PageImage, tuple[Floats, torch.Tensor]] = WeakKeyDictionary()
 
     def batch(self, pages: Sequence[Encoding], bucket: int) -> dict[str, torch.Tensor]:
-        """Return the forward pass's argument for these pages, padded to `bucket` tokens where it is made of tokens."""
+        """Return the forward pass's argument for these pages.
+
+        It is padded to `bucket` tokens where it is made of tokens.
+        """
         rows = [self._of(page) for page in pages]
         # Most rows are candidates for one page: each page's own is put on the device's side of the
         # copy once.
@@ -252,7 +260,10 @@ class Family:
     def inputs(
         self, ids: Ints, attention_mask: Ints, boxes: Floats, device: str
     ) -> dict[str, torch.Tensor]:
-        """Return the keyword arguments of the model's (or its encoder's) forward pass, on `device`."""
+        """Return the keyword arguments of the forward pass, on `device`.
+
+        It is that of the model, or of its encoder.
+        """
         inputs: dict[str, NDArray[Any]] = {"input_ids": ids, "attention_mask": attention_mask}
         if self.boxes is not None:
             inputs["bbox"] = self.boxes(boxes)
@@ -281,7 +292,10 @@ def shares(boxes: Floats) -> NDArray[np.float32]:
 
 
 def _image_patches(config: Any) -> ImageInput | None:
-    """LayoutLMv3 reads the patches of the picture, and a [CLS] of theirs, as tokens after the text's."""
+    """LayoutLMv3 reads the patches of the picture as tokens after the text's.
+
+    A [CLS] of theirs comes with them.
+    """
     if not config.visual_embed:
         return None
     side = config.input_size // config.patch_size
@@ -349,7 +363,10 @@ def family_named(kind: str) -> Family:
 
 
 def counts_from_padding(model_class: type[Any]) -> bool:
-    """Test whether the model numbers positions as RoBERTa does, with the function that transformers has for that."""
+    """Test whether the model numbers positions as RoBERTa does.
+
+    Transformers has a function for that.
+    """
     module = sys.modules[model_class.__module__]
     return any(
         hasattr(one, "create_position_ids_from_input_ids")

@@ -1,4 +1,7 @@
-"""Runs an encoder over pages: padded to buckets, in batches that fit into memory, in float32 or bfloat16."""
+"""Runs an encoder over pages.
+
+They are padded to buckets, in batches that fit into memory, in float32 or bfloat16.
+"""
 
 from __future__ import annotations
 

@@ -119,7 +119,10 @@ class Costs:
         return np.array([part.mean() for part in np.split(values, np.cumsum(self.n_read)[:-1])])
 
     def sum_of_means(self) -> torch.Tensor:
-        """Sum all means for differentiation: the gradient at a page's inputs is that of its mean."""
+        """Sum all means for differentiation.
+
+        The gradient at a page's inputs is that of its mean.
+        """
         weights = 1 / np.repeat(self.n_read, self.n_read)
         return (
             self.values * torch.from_numpy(weights.astype(np.float32)).to(self.values.device)
@@ -206,7 +209,10 @@ def class_scores(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) ->
 def spade_extraction_costs(
     model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]
 ) -> tuple[Costs, ...]:
-    """Return cross-entropies of the class of first tokens of words, and those of the predecessor of all tokens."""
+    """Return cross-entropies of classes and predecessors.
+
+    Classes are of first tokens of words, predecessors of all tokens.
+    """
     classes = label_costs(model.initial_token_classifier, hidden, [page.labels for page in pages])
     return classes, relation_costs(model.subsequent_token_classifier, hidden, pages)
 
@@ -236,7 +242,9 @@ def best_links(extractor: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) 
 def _relation_scores(
     extractor: Any, hidden: torch.Tensor, read: np.ndarray[Any, Any]
 ) -> torch.Tensor:
-    """Compute a relation head's masked scores (n_pages, n_tokens, n_tokens + 1) of tokens that are read.
+    """Compute a relation head's masked scores of tokens that are read.
+
+    Shape (n_pages, n_tokens, n_tokens + 1).
 
     Rows of tokens that are not read mean nothing. `extractor` is ours or transformers' BROS's.
     """

@@ -1,4 +1,7 @@
-"""Loading a checkpoint from a local folder, safely: safetensors only, no code from the folder, nothing made up."""
+"""Loading a checkpoint from a local folder, safely.
+
+Safetensors only, no code from the folder, nothing made up.
+"""
 
 from __future__ import annotations
 
@@ -169,7 +172,9 @@ _KINDS = {"token-classification": "BIO tags", "spade-extraction": "classes of SP
 def labels_of(
     config: Any, given: Sequence[str] | Task, folder: CheckpointFolder, head: HeadName
 ) -> tuple[str, ...]:
-    """Return the labels in the order of the model's outputs, "O" for the class outside of entities whatever its name.
+    """Return the labels in the order of the model's outputs.
+
+    "O" stands for the class outside of entities, whatever its name.
 
     Args:
         config: the model's.

@@ -1,4 +1,6 @@
-"""Heads that transformers lacks: SPADE (Hwang et al. 2021) on LayoutLM, and a masked language model on BROS.
+"""Heads that transformers lacks.
+
+SPADE (Hwang et al. 2021) on LayoutLM, and a masked language model on BROS.
 
 Attributes and keyword arguments are named as in transformers' BROS, so that one loss and one
 training batch serve both. What differs from it follows the original code of BROS (Hong et al. 2022;
@@ -25,7 +27,9 @@ Rows = torch.Tensor | None
 
 
 class RelationExtractor(nn.Module):
-    """Scores every token of a page, and last a learned dummy for "none", as what each token points to.
+    """Scores every token of a page as what each token points to.
+
+    The last one is a learned dummy for "none".
 
     Args:
         hidden_size: of the encoder.
@@ -41,7 +45,10 @@ class RelationExtractor(nn.Module):
         self.dummy_node = nn.Parameter(torch.zeros(1, hidden_size))
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Dot products (n_pages, n_tokens, n_tokens + 1) of hidden states (n_pages, n_tokens, n_hidden), unmasked."""
+        """Return dot products (n_pages, n_tokens, n_tokens + 1) of hidden states, unmasked.
+
+        Shape of the states: (n_pages, n_tokens, n_hidden).
+        """
         dummy = self.dummy_node.expand(len(hidden), 1, -1)
         keys = self.key(self.drop(torch.cat([hidden, dummy], dim=1)))
         scores: torch.Tensor = self.query(self.drop(hidden)) @ keys.transpose(1, 2)
@@ -64,7 +71,10 @@ def masked_relations(scores: torch.Tensor, readable: torch.Tensor) -> torch.Tens
 
 
 class _LayoutLMSpade(LayoutLMPreTrainedModel):  # type: ignore[misc]
-    """What both models share: the encoder, the size of the relation head, and how the head starts."""
+    """What both models share.
+
+    The encoder, the size of the relation head, and how the head starts.
+    """
 
     def __init__(self, config: LayoutLMConfig) -> None:
         if not hasattr(config, "spade_hidden_size"):
@@ -87,7 +97,10 @@ class _LayoutLMSpade(LayoutLMPreTrainedModel):  # type: ignore[misc]
 
 
 class LayoutLMSpadeForExtraction(_LayoutLMSpade):
-    """LayoutLM with SPADE entity extraction: the class of each word's first token, and each token's predecessor."""
+    """LayoutLM with SPADE entity extraction.
+
+    It gives the class of each word's first token, and each token's predecessor.
+    """
 
     def __init__(self, config: LayoutLMConfig) -> None:
         super().__init__(config)
@@ -110,7 +123,9 @@ class LayoutLMSpadeForExtraction(_LayoutLMSpade):
         subsequent_token_labels: Rows = None,
         **kwargs: Any,
     ) -> BrosSpadeOutput:
-        """Return logits of classes (n_pages, n_tokens, n_labels) and predecessors (n_pages, n_tokens, n_tokens + 1).
+        """Return logits of classes and predecessors.
+
+        Shapes (n_pages, n_tokens, n_labels) and (n_pages, n_tokens, n_tokens + 1).
 
         Args:
             input_ids: (n_pages, n_tokens).
@@ -140,7 +155,10 @@ class LayoutLMSpadeForExtraction(_LayoutLMSpade):
 
 
 class LayoutLMSpadeForLinking(_LayoutLMSpade):
-    """LayoutLM with SPADE entity linking: the parent of each entity, between the first tokens of words."""
+    """LayoutLM with SPADE entity linking.
+
+    It gives the parent of each entity, between the first tokens of words.
+    """
 
     def __init__(self, config: LayoutLMConfig) -> None:
         super().__init__(config)
@@ -190,7 +208,10 @@ def _cross_entropy(logits: torch.Tensor, labels: torch.Tensor, read: torch.Tenso
 
 
 class BrosForMaskedLM(BrosPreTrainedModel):  # type: ignore[misc]
-    """BROS with BERT's masked-language-model head, its decoder tied to the word embeddings (Hong et al. 2022)."""
+    """BROS with BERT's masked-language-model head (Hong et al. 2022).
+
+    Its decoder is tied to the word embeddings.
+    """
 
     _tied_weights_keys: ClassVar[dict[str, str]] = {
         "cls.predictions.decoder.weight": "bros.embeddings.word_embeddings.weight",

@@ -107,7 +107,10 @@ class EncoderTarget(ReferenceRules):
 
     @property
     def public_kind(self) -> PublicKind:
-        """See `ReferenceRules`: a public model of its own family can be trained, if that has such a head."""
+        """See `ReferenceRules.public_kind`.
+
+        A public model of its own family can be trained, if that has such a head.
+        """
         return "masked" if "mlm" in self.family.heads else "text_model"
 
     @property
@@ -202,7 +205,9 @@ class EncoderTarget(ReferenceRules):
     def _surprisals(
         self, queries: Sequence[Any], tokens: Sequence[Ints]
     ) -> Iterator[tuple[int, Floats]]:
-        """Yield each query's index and minus the log-probabilities of `tokens` at its positions, all of them hidden.
+        """Yield each query's index and minus the log-probabilities of `tokens`.
+
+        They stand at its positions, all of them hidden.
 
         Shape (n_completions, n_positions), nats, as that of a query's tokens.
         """
@@ -214,7 +219,10 @@ class EncoderTarget(ReferenceRules):
             yield row, total - logits[np.arange(len(logits)), tokens[row]]
 
     def _logits_of(self, queries: Sequence[Any]) -> Iterator[tuple[int, Floats]]:
-        """Yield each query's index and the logits at its positions, shape (n_positions, n_vocabulary)."""
+        """Yield each query's index and the logits at its positions.
+
+        Shape (n_positions, n_vocabulary).
+        """
         positions = [
             (own.position,) if hasattr(own, "position") else own.positions for own in queries
         ]
@@ -254,7 +262,9 @@ class EncoderTarget(ReferenceRules):
     def _read(
         self, queries: Sequence[Any]
     ) -> Iterator[tuple[list[int], torch.Tensor, list[Encoding]]]:
-        """Per batch: its rows, the last hidden states (n_rows or more, n_padded_tokens, n_hidden), and their pages.
+        """Yield per batch its rows, the last hidden states, and their pages.
+
+        Shape of the states: (n_rows or more, n_padded_tokens, n_hidden).
 
         Rows beyond the last page repeat the first.
         """
@@ -336,7 +346,10 @@ class TokenLosses:
         table, shown = self.forward.words.weight, dict[bytes, torch.Tensor]()
 
         def embeddings(query: interface.RelaxedLoss) -> torch.Tensor:
-            """Look up the embeddings of a query's candidates, once for all queries that have them."""
+            """Look up the embeddings of a query's candidates.
+
+            Once for all queries that have them.
+            """
             key = query.candidates.tobytes()
             if key not in shown:
                 shown[key] = table[torch.from_numpy(query.candidates).to(table.device)]
