@@ -1,4 +1,7 @@
-"""One request over HTTP to a server that may misbehave: bounded in time, in size, and in what it may say."""
+"""One request over HTTP to a server that may misbehave.
+
+It is bounded in time, in size, and in what it may say.
+"""
 
 from __future__ import annotations
 
@@ -215,7 +218,10 @@ def _trouble(error: Exception) -> str:
 
 
 def cleaned(value: Any) -> Any:
-    """Replace what no text holds in all texts of a server's JSON: controls, and halves of surrogate pairs."""
+    """Replace what no text holds in all texts of a server's JSON.
+
+    That is controls, and halves of surrogate pairs.
+    """
     if isinstance(value, str):
         return _UNCLEAN.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, list):

@@ -1,4 +1,7 @@
-"""Models and data sets of the Hugging Face Hub, downloaded at one commit where the network is allowed."""
+"""Models and data sets of the Hugging Face Hub.
+
+They are downloaded at one commit, where the network is allowed.
+"""
 
 import glob
 import re

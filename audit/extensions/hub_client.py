@@ -1,4 +1,7 @@
-"""The client of the Hub, held to encrypted lines and to bounds of time and size, whatever a Hub says."""
+"""The client of the Hub.
+
+It is held to encrypted lines and to bounds of time and size, whatever a Hub says.
+"""
 
 from __future__ import annotations
 
@@ -254,7 +257,10 @@ def bounded(endpoint: str) -> Iterator[Bounds]:
 
 @contextmanager
 def _plain_and_quiet() -> Iterator[None]:
-    """Take no other way to a file than HTTP, tell and print nothing, and draw progress on a terminal alone."""
+    """Take no other way to a file than HTTP, tell and print nothing.
+
+    Draw progress on a terminal alone.
+    """
     from huggingface_hub import constants
     from huggingface_hub.utils.logging import get_verbosity, set_verbosity
     from huggingface_hub.utils.tqdm import (

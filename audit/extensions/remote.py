@@ -1,4 +1,6 @@
-"""Models behind a server of chat completions: black boxes that give answers alone, and answers for a checkpoint.
+"""Models behind a server of chat completions.
+
+They are black boxes that give answers alone, and answers for a checkpoint.
 
 Nothing proves which weights answer for a server. A black box is known by what its server says, and
 is asked questions alone. `relay` takes the answers of a local checkpoint from a server of the same
@@ -150,7 +152,9 @@ class Server:
     def call(
         self, path: str, read: Callable[[Any], Any], body: Any = None, base: str | None = None
     ) -> Any:
-        """Return what is read of the reply to a request, which is sent again while the server is busy.
+        """Return what is read of the reply to a request.
+
+        It is sent again while the server is busy.
 
         Args:
             path: behind `base`.
@@ -416,7 +420,9 @@ class _Relayed(AnsweringTarget):
 
 
 def relay(target: Checkpoint, place: str, corpus: Corpus) -> Checkpoint:
-    """Return a checkpoint that answers questions, with answers that a server of the same model generates.
+    """Return a checkpoint that answers questions.
+
+    A server of the same model generates its answers.
 
     Raises:
         DocauditError: the server gives none, answers otherwise, or the checkpoint answers no

@@ -1,4 +1,7 @@
-"""Proof, while a model is trained, that planted secrets have a loss: a callback for the Trainer of transformers."""
+"""Proof, while a model is trained, that planted secrets have a loss.
+
+It is a callback for the Trainer of transformers.
+"""
 
 import logging
 import re

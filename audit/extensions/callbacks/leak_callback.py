@@ -1,4 +1,7 @@
-"""A callback that audits the checkpoints of a training with the Trainer of transformers, while it runs."""
+"""A callback that audits the checkpoints of a training while it runs.
+
+The training is one with the Trainer of transformers.
+"""
 
 import logging
 import time
@@ -33,7 +36,10 @@ nothing."""
 
 @dataclass(frozen=True)
 class Audited:
-    """An audit that ended with a verdict: of the checkpoint of `step`, with `record.json` in `folder`."""
+    """An audit that ended with a verdict.
+
+    It is of the checkpoint of `step`, with `record.json` in `folder`.
+    """
 
     step: int
     folder: Path
@@ -42,7 +48,10 @@ class Audited:
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What every process of a training learns of an audit: what to log, why to stop if it must, what went wrong."""
+    """What every process of a training learns of an audit.
+
+    What to log, why to stop if it must, and what went wrong.
+    """
 
     logged: dict[str, float]
     violated: str | None = None
@@ -153,7 +162,10 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> TrainerControl:
-        """Go before the callbacks that write logs: they close them at the end, where an audit may still have to log."""
+        """Go before the callbacks that write logs.
+
+        They close them at the end, where an audit may still have to log.
+        """
         handler = self._trainer.callback_handler
         if self not in handler.callbacks:
             raise UsageError(
@@ -179,7 +191,10 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
     def on_save(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> TrainerControl:
-        """Audit the checkpoint that the Trainer has just saved, and log its numbers in every process."""
+        """Audit the checkpoint that the Trainer has just saved.
+
+        Its numbers are logged in every process.
+        """
         step, outcome = state.global_step, None
         try:
             if state.is_world_process_zero:
@@ -258,7 +273,9 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
 
 
 def _place(args: TrainingArguments, out: str | Path | None) -> Path:
-    """Return the folder of the audits, which hold what was recovered: nowhere from where it would be pushed to the Hub.
+    """Return the folder of the audits, which hold what was recovered.
+
+    It is nowhere from where it would be pushed to the Hub.
 
     Raises:
         UsageError: it would be.
@@ -275,7 +292,10 @@ def _place(args: TrainingArguments, out: str | Path | None) -> Path:
 
 
 def _shared(args: TrainingArguments, value: Any) -> Any:
-    """Return what the main process has, in every process: one that stops alone leaves the others waiting for ever."""
+    """Return what the main process has, in every process.
+
+    One that stops alone leaves the others waiting for ever.
+    """
     if args.world_size == 1:
         return value
     from accelerate.utils import broadcast_object_list

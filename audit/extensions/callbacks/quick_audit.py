@@ -175,7 +175,9 @@ def check_audit(audit: QuickAudit) -> QuickAudit:
 
 
 def metrics(verdict: Verdict, seconds: float) -> dict[str, float]:
-    """Return what a log gets of an audit: the numbers that limits were held against, and the verdict.
+    """Return what a log gets of an audit.
+
+    The numbers that limits were held against, and the verdict.
 
     A number that could not be measured is left out, for there is none.
     """
@@ -242,7 +244,10 @@ def write_record(options: ScanOptions, policy: str) -> None:
 
 
 def main() -> int:
-    """Return 0 where a record was written, else the exit code of the error, whose lines go to stderr."""
+    """Return 0 where a record was written, else the exit code of the error.
+
+    The lines of the error go to stderr.
+    """
     try:
         write_record(OPTIONS.validate_json(sys.stdin.buffer.read()), sys.argv[1])
     except DocauditError as error:

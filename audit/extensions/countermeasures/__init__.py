@@ -1,1 +1,4 @@
-"""Countermeasures, measured: wrappers around a model, other trainings, rewritten data, and what each one changes."""
+"""Countermeasures, measured.
+
+Wrappers around a model, other trainings, rewritten data, and what each one changes.
+"""

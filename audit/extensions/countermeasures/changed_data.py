@@ -1,4 +1,6 @@
-"""Countermeasures that train on a changed data set: extraction blocking, and few documents of each provider.
+"""Countermeasures that train on a changed data set.
+
+Extraction blocking, and few documents of each provider.
 
 *Extraction blocking* (Pinto et al. 2024, section 4): for each training sample (I, Q, a) the
 training set gains (I^-a, Q, "ANSWER NOT PRESENT"), so that there are up to twice as many steps. The
@@ -102,7 +104,9 @@ def train_on(
     device: str,
     progress: Progress,
 ) -> RetrainedModel:
-    """Train a model from `start`, with the recipe of the audited one, on the members of a changed data set.
+    """Train a model from `start` on the members of a changed data set.
+
+    It is trained with the recipe of the audited one.
 
     Args:
         write_data: fills a folder with the changed data set.
@@ -163,7 +167,9 @@ class Blocking(TrainingDefense):
 
 
 def write_blocked(corpus: Corpus, out: Path) -> None:
-    """Write the data set with its blocked copies: what a model with extraction blocking is trained on.
+    """Write the data set with its blocked copies.
+
+    A model with extraction blocking is trained on it.
 
     Every question of a member or public document whose answer can be removed becomes a document of
     its own: the page without the answer, in the split of its document, with that one question,

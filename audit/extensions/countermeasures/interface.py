@@ -1,4 +1,7 @@
-"""The kinds of countermeasure that `docaudit defend` measures, beside those that wrap a model (`QueryDefense`)."""
+"""The kinds of countermeasure that `docaudit defend` measures.
+
+Beside them are those that wrap a model (`QueryDefense`).
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,9 @@ class TrainingDefense(Defense):
     def train(
         self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress
     ) -> RetrainedModel:
-        """Train the model from `start` as the audited one was, but for the countermeasure, into `out`, once.
+        """Train the model from `start` into `out`, once.
+
+        It is trained as the audited one was, but for the countermeasure.
 
         Raises:
             DocauditError: it cannot be trained.

@@ -1,4 +1,7 @@
-"""Measure countermeasures: one scan of the model as it is, one with each in place, and what differs."""
+"""Measure countermeasures.
+
+One scan of the model as it is, one with each in place, and what differs.
+"""
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -45,7 +48,10 @@ _NOT_FOR_THIS = (ManifestError, TargetError, UsageError)
 
 @dataclass(frozen=True)
 class Measured:
-    """Countermeasures beside each other, those that do not apply with the reason, and the files written."""
+    """Countermeasures beside each other, and the files written.
+
+    Those that do not apply are there with the reason.
+    """
 
     comparisons: tuple[Comparison, ...]
     left_out: dict[str, str]

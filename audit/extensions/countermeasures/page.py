@@ -1,4 +1,6 @@
-"""Draw the comparison: every number without and with each countermeasure, and leak against usefulness.
+"""Draw the comparison of countermeasures.
+
+Every number without and with each, and leak against usefulness.
 
 Of several countermeasures the leak is one number: the worst limit used up, the largest of number /
 limit over the limits of the policy that every one of the compared scans could be held against
@@ -32,7 +34,9 @@ Measured = tuple[Comparison, AuditRecord]
 
 @dataclass(frozen=True)
 class EffectLine:
-    """A number before and after: cells, the difference with p as text, and a note where there is none.
+    """A number before and after.
+
+    Cells, the difference with p as text, and a note where there is none.
 
     Attributes:
         outcomes: of its limit before and after; empty where it has none.
@@ -175,7 +179,10 @@ def methods(comparison: Comparison) -> list[str]:
 
 
 def choices(comparisons: Sequence[Comparison]) -> tuple[Choice, ...]:
-    """Put the model as it was and countermeasures of the same model, data set and policy side by side."""
+    """Put the model as it was and countermeasures side by side.
+
+    They are of the same model, data set and policy.
+    """
     every = set.intersection(
         *(_held(one, side) for one in comparisons for side in ("before", "after"))
     )
@@ -193,7 +200,10 @@ def measure_of(comparisons: Sequence[Comparison]) -> str:
 
 
 def cheapest_sentence(comparisons: Sequence[Comparison]) -> str:
-    """Name the cheapest countermeasure that meets the policy: by kind, then by the usefulness lost."""
+    """Name the cheapest countermeasure that meets the policy.
+
+    It is chosen by kind, then by the usefulness lost.
+    """
     first, policy = comparisons[0], comparisons[0].policy
     passing = [one for one in comparisons if one.verdict_after == "passed"]
     if first.verdict_before == "passed":

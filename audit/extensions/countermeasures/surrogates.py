@@ -1,4 +1,7 @@
-"""Surrogates of values: drawn, not computed from them, so that they say of a value what it looks like and no more."""
+"""Surrogates of values: drawn, not computed from them.
+
+So they say of a value what it looks like and no more.
+"""
 
 import re
 import unicodedata
@@ -24,7 +27,9 @@ to replace."""
 
 
 class Surrogates:
-    """The surrogates of one document: the same value, and the same longer word of a value, always has the same one.
+    """The surrogates of one document.
+
+    The same value, and the same longer word of a value, always has the same one.
 
     A surrogate is a function of the generator's state and of the value's form: its number of words,
     its signs, upper and lower case, where digits and letters stand. Of names the letters' number
@@ -109,7 +114,10 @@ class Surrogates:
         return _LETTERS.sub(name, _DIGITS.sub(lambda found: self._by_pattern(found[0]), text))
 
     def _by_pattern(self, text: str) -> str:
-        """Replace digits by digits, vowels by vowels and consonants by consonants, with the same case."""
+        """Replace digits by digits, vowels by vowels and consonants by consonants.
+
+        Letters keep their case.
+        """
         return "".join(map(self._character, text))
 
     def _character(self, character: str) -> str:

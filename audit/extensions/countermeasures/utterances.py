@@ -1,4 +1,6 @@
-"""The defences of Parikh et al. (2022, section 6) for models that name intents and slots, all together.
+"""The defences of Parikh et al. (2022, section 6), all together.
+
+They are for models that name intents and slots.
 
 Dropout of 20 % on what goes into the first BiLSTM and of 10 % on the last one's states, early
 stopping with a patience of 20 epochs, and a layer that reads words' characters: singly they are not
@@ -98,7 +100,9 @@ class Regularisation(TrainingDefense):
 def held_aside(
     corpus: Corpus, labels: Sequence[str], intents: Sequence[str], seed: int
 ) -> tuple[Document, ...]:
-    """Choose the public utterances that early stopping looks at, among those whose tags and intent the model knows.
+    """Choose the public utterances that early stopping looks at.
+
+    They are among those whose tags and intent the model knows.
 
     Raises:
         ManifestError: there are fewer than two: baselines need one as well.

@@ -1,4 +1,6 @@
-"""Change the question while a model is used: paraphrases and random strings (Pinto et al. 2024, section 4).
+"""Change the question while a model is used.
+
+By paraphrases and random strings (Pinto et al. 2024, section 4).
 
 Both follow Somepalli et al. (2023). Random choices follow from the question, so that an answer
 depends on its query alone.

@@ -23,7 +23,9 @@ _CORNERS = {n: re.compile(rf"\s*((?:-?[\d.]+,\s*){{{n - 1}}}-?[\d.]+),(.*)") for
 
 
 class Forms(Importer):
-    """One document an image: of its .json its annotation or its values, of its .txt or .csv its words.
+    """One document an image.
+
+    Of its .json it has its annotation or its values, of its .txt or .csv its words.
 
     A .json is a list of items as FUNSD has them ("label", "text", "box", "words"), columns as
     Hugging Face data sets have them ("words", "bboxes", "ner_tags"), or values by key, which are

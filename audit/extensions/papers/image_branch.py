@@ -65,7 +65,9 @@ for _config in (LayoutLMImageConfig, BrosImageConfig):
 
 
 def roi_align(features: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
-    """Pool what is under each box of a feature map (He et al. 2017): bilinear, no coordinate is rounded.
+    """Pool what is under each box of a feature map (He et al. 2017).
+
+    It is bilinear, and no coordinate is rounded.
 
     Args:
         features: (n_pages, n_channels, height, width).

@@ -102,7 +102,9 @@ class Vocabulary:
         return tuple(sorted({character for word in self.words[1:] for character in word}))
 
     def spellings(self, longest: int) -> Ints:
-        """Return the characters of each word by number, 0 after its end: (n_words, longest); [UNK] has none.
+        """Return the characters of each word by number, 0 after its end.
+
+        Shape (n_words, longest); [UNK] has none.
 
         Args:
             longest: characters kept of a word.
@@ -190,7 +192,9 @@ class SteadyLinear(nn.Linear):
 
 
 class LinearChainCrf(nn.Module):
-    """Scores sequences of tags: what each token says of its tag, and how well each tag follows the one before.
+    """Scores sequences of tags.
+
+    What each token says of its tag, and how well each tag follows the one before.
 
     Sums of exponentials over tags are matrix products of exponentials, each row taken relative to
     its largest entry: what underflows there is below a sum's last bit, as long as no transition
@@ -236,7 +240,9 @@ class LinearChainCrf(nn.Module):
         return self.log_partition(emissions) - self.score(emissions, tags)
 
     def marginals(self, emissions: torch.Tensor) -> torch.Tensor:
-        """Return the probability of each tag for each token, by forward-backward: (n, n_tokens, L), rows sum to 1.
+        """Return the probability of each tag for each token, by forward-backward.
+
+        Shape (n, n_tokens, L), rows sum to 1.
 
         Args:
             emissions: (n, n_tokens, L).
@@ -285,7 +291,10 @@ class NluOutput(ModelOutput):  # type: ignore[misc]
 
 
 class CharacterLayer(nn.Module):
-    """A vector from the characters of a word: embeddings, a convolution, the largest value of each filter."""
+    """A vector from the characters of a word.
+
+    Embeddings, a convolution, the largest value of each filter.
+    """
 
     def __init__(self, config: NluConfig) -> None:
         super().__init__()
@@ -341,7 +350,10 @@ class NluModel(PreTrainedModel):  # type: ignore[misc]
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """As Ma & Hovy (2016, section 3.2): embeddings and matrices uniform, biases 0, those of forget gates 1."""
+        """Start weights as Ma & Hovy (2016, section 3.2).
+
+        Embeddings and matrices are uniform, biases 0, those of forget gates 1.
+        """
         # Whole tensors only: transformers leaves alone those it has loaded, and would not know a
         # part of one.
         if isinstance(module, nn.Embedding):
@@ -375,7 +387,10 @@ class NluModel(PreTrainedModel):  # type: ignore[misc]
         return self.words
 
     def input_table(self) -> torch.Tensor:
-        """Return the first BiLSTM's input for each word: (vocab_size, input_size), word vector first."""
+        """Return the first BiLSTM's input for each word, word vector first.
+
+        Shape (vocab_size, input_size).
+        """
         if self.characters is None:
             return self.words.weight
         return torch.cat([self.words.weight, self.characters(self.spellings)], dim=1)

@@ -70,7 +70,10 @@ def truth_of(query: CompletionLoss | RelaxedLoss) -> tuple[Ints, int]:
 
 
 def completed(query: CompletionLoss) -> tuple[Ints, Ints, Ints]:
-    """Return ids (n, n_tokens), labels (n, n_tokens) and intents (n,) of a query's utterance with each completion."""
+    """Return ids, labels and intents of a query's utterance with each completion.
+
+    Shapes (n, n_tokens), (n, n_tokens) and (n,).
+    """
     labels, intent = truth_of(query)
     n = len(query.completions)
     ids = np.tile(query.page.ids, (n, 1))
@@ -275,7 +278,10 @@ class NluTarget(ReferenceRules):
         return answers
 
     def _by_length(self, pages: Sequence[Encoding]) -> Iterator[tuple[list[int], Any]]:
-        """Yield per batch: its pages, and what the model says of them and of the rows that fill it up."""
+        """Yield per batch its pages, and what the model says of them.
+
+        It says the same of the rows that fill the batch up.
+        """
         for rows in alike([len(page.ids) for page in pages]):
             for part in self._parts(len(rows)):
                 own = rows[part]
@@ -355,7 +361,10 @@ class NluTarget(ReferenceRules):
             yield Relaxed(float(values[row]), slopes[row])
 
     def _losses(self, inputs: torch.Tensor, labels: Ints, intents: Ints) -> torch.Tensor:
-        """Return the losses of some rows whose inputs, (n_rows, n_tokens, input_size), are given: (n_rows,)."""
+        """Return the losses of some rows, (n_rows,), whose inputs are given.
+
+        Shape of the inputs: (n_rows, n_tokens, input_size).
+        """
         losses = self._run(
             inputs, *(torch.from_numpy(true).to(inputs.device) for true in (labels, intents))
         ).losses
@@ -368,7 +377,10 @@ class NluTarget(ReferenceRules):
         labels: torch.Tensor | None = None,
         intents: torch.Tensor | None = None,
     ) -> NluOutput:
-        """Return the model's output for these inputs: (n, n_tokens, input_size), filled up here with the first row."""
+        """Return the model's output for these inputs, (n, n_tokens, input_size).
+
+        They are filled up here with the first row.
+        """
         n = len(inputs)
         rows = torch.arange(self._n_rows(n), device=inputs.device)
         rows[n:] = 0

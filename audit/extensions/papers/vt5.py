@@ -157,7 +157,9 @@ class VisualTokens(nn.Module):
         self.projection = VisualProjection(patches.hidden_size, config.d_model)
 
     def forward(self, pixel_values: torch.Tensor) -> torch.Tensor:
-        """Encode the picture: [CLS] and a token per patch, row by row: (n_pages, 1 + n_patches, d_model).
+        """Encode the picture: [CLS] and a token per patch, row by row.
+
+        Shape (n_pages, 1 + n_patches, d_model).
 
         Args:
             pixel_values: (n_pages, 3, height, width), as DiT's image processor makes them.
@@ -216,7 +218,9 @@ class VT5Encoder(T5Stack):  # type: ignore[misc]
         attention_mask: torch.Tensor,
         pixel_values: torch.Tensor | None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Join the encoder's input and its mask: (n_pages, n_joined, d_model) and (n_pages, n_joined).
+        """Join the encoder's input and its mask.
+
+        Shapes (n_pages, n_joined, d_model) and (n_pages, n_joined).
 
         Args:
             words: (n_pages, n_tokens, d_model) word embeddings.
@@ -294,7 +298,9 @@ class VT5ForConditionalGeneration(T5ForConditionalGeneration):  # type: ignore[m
         inputs_embeds: torch.Tensor | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Return logits of the answer's tokens, (n_pages, n_answer, vocab_size), and the loss where there are labels.
+        """Return logits of the answer's tokens, and the loss where there are labels.
+
+        Shape of the logits: (n_pages, n_answer, vocab_size).
 
         Args:
             input_ids: (n_pages, n_tokens) question, words, end, padding.

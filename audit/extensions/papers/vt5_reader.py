@@ -1,4 +1,7 @@
-"""VT5's input of a page and a question, as in the authors' code, `prepare_inputs_for_vqa` (see `vt5`)."""
+"""VT5's input of a page and a question (see `vt5`).
+
+It is as in the authors' code, `prepare_inputs_for_vqa`.
+"""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""What is trained of a model: adapters on its attention, its head, or everything (methods.md#dp-training).
+"""What is trained of a model (methods.md#dp-training).
+
+Adapters on its attention, its head, or everything.
 
 Noise grows with the number of trained parameters, and the gradient's norm does not: fewer are
 better served. Adapters are low-rank changes (Hu et al. 2022) of the projections to queries and

@@ -105,7 +105,9 @@ class DpTraining(TrainingDefense):
 
 
 def proof_of(policy: Policy, corpus: Corpus) -> Proves:
-    """Return the test whether a guarantee proves every limit of a policy on membership of documents and providers.
+    """Return the test whether a guarantee proves every limit of a policy.
+
+    The limits are those on membership of documents and providers.
 
     Args:
         policy: what the owner accepts.
@@ -133,7 +135,10 @@ def provable(attack: str, metric: str) -> Provable | None:
 
 
 def bound(declared: Provable, promised: Guarantee) -> float:
-    """Return the largest value of a metric under a guarantee to the document or provider that it is about."""
+    """Return the largest value of a metric under a guarantee.
+
+    It is a guarantee to the document or provider that the metric is about.
+    """
     match declared.kind:
         case "auc":
             return auc(promised)
@@ -151,7 +156,10 @@ None: as many as it has documents."""
 
 
 def asked_of_training(limits: Iterable[Limit]) -> list[tuple[Provable, float]]:
-    """List the bounds of limits on membership of documents and providers, each with its largest value."""
+    """List the bounds of limits on membership of documents and providers.
+
+    Each comes with its largest value.
+    """
     declared = [(provable(limit.attack, limit.metric), limit.max) for limit in limits]
     return [(found, most) for found, most in declared if found is not None and most is not None]
 

@@ -1,4 +1,6 @@
-"""Contributions of units to a step: gradients (Abadi et al. 2016) or changes by local steps (Tito et al. 2024).
+"""Contributions of units to a step.
+
+They are gradients (Abadi et al. 2016) or changes by local steps (Tito et al. 2024).
 
 The gradient of a unit is one backward pass for each micro-batch of its samples, which serves every
 model. Of 33 kinds under test the per-sample gradients of torch.func serve 11 and those of Opacus'
@@ -88,7 +90,9 @@ def local_change(
 def clipped_sum(
     parameters: Parameters, units: Iterator[DrawnUnit], contribute: Contribute, max_norm: float
 ) -> Tensors:
-    """Add up what units contribute, each scaled by min(1, max_norm / norm) (Abadi et al. 2016, algorithm 1).
+    """Add up what units contribute, each scaled by min(1, max_norm / norm).
+
+    See Abadi et al. 2016, algorithm 1.
 
     Sums are in double precision where the device has it: every addition in single precision rounds
     all that was added before, and with many units one more moves the sum by more than `max_norm`

@@ -1,4 +1,7 @@
-"""Models that private training takes: one learner for each way in which the audited ones learn from a document."""
+"""Models that private training takes.
+
+One learner for each way in which the audited ones learn from a document.
+"""
 
 from collections.abc import Hashable, Sequence
 from pathlib import Path
@@ -27,7 +30,9 @@ from audit.targets.opening import answering_of, trainer_of
 
 
 def open_learner(start: AnyFolder, corpus: Corpus, seed: int = 0, device: str = "cpu") -> Learner:
-    """Open the model that a private training starts from, for what it learns from the documents of this data set.
+    """Open the model that a private training starts from.
+
+    It is for what it learns from the documents of this data set.
 
     Args:
         start: a public checkpoint; for intents and slots any NLU model: only its sizes are read.
@@ -91,7 +96,10 @@ class AnsweringLearner(Learner):
         return samples_of(self._corpus, [document])
 
     def alike(self, sample: Sample) -> Hashable:
-        """See `Learner.alike`: any samples can be taught together, unless padding would change what the model says."""
+        """See `Learner.alike`.
+
+        Any samples can be taught together, unless padding would change what the model says.
+        """
         return None if self._share else self._reader.alike(sample)
 
     def collate(self, samples: Sequence[Sample]) -> Batch:
@@ -115,7 +123,9 @@ class AnsweringLearner(Learner):
 
 
 def mean_costs(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Compute the mean cross-entropy of each sample's labels where they are read: (n_samples,), nats; 0 where none is.
+    """Compute the mean cross-entropy of each sample's labels where they are read.
+
+    Shape (n_samples,), nats; 0 where none is.
 
     Args:
         logits: (n_samples, n_tokens, n_classes).
@@ -226,7 +236,10 @@ class EncoderLearner(Learner):
         return masked
 
     def _masked_costs(self, inputs: Batch, batch: Batch) -> torch.Tensor:
-        """Compute the masked-token losses, with scores for the masked tokens only where possible."""
+        """Compute the masked-token losses.
+
+        Scores are those of the masked tokens only, where possible.
+        """
         named = self._family.vocabulary_head
         if named is None:
             found = self.model(**inputs).logits

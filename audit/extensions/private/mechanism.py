@@ -1,4 +1,6 @@
-"""The mechanism: a sample of units, their clipped contributions, Gaussian noise, a constant divisor.
+"""The mechanism of private training.
+
+A sample of units, their clipped contributions, Gaussian noise, a constant divisor.
 
 Abadi et al. 2016, algorithm 1, and for local steps and clients Tito et al. 2024, algorithm 1
 (FL-PROVIDER-DP), all parties of which are simulated in one process. Nothing here looks at how many
@@ -60,7 +62,10 @@ class SystemRandom:
 
 
 class SeededRandom:
-    """Coins and noise that anybody can draw again who knows the seed: for tests, and no guarantee."""
+    """Coins and noise that anybody can draw again who knows the seed.
+
+    They are for tests, and no guarantee.
+    """
 
     def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng([seed, *b"private training"])
@@ -133,7 +138,9 @@ def noisy_mean(
     random: RandomSource,
     step: int,
 ) -> Tensors:
-    """Compute the noisy sum of a step over the constant q N: all that a step learns of the documents.
+    """Compute the noisy sum of a step over the constant q N.
+
+    It is all that a step learns of the documents.
 
     With K clients taking part each adds noise of variance (sigma C)^2 / K, and where none does the
     server adds all of it: together (sigma C)^2, which is drawn at once here. Noise is added in
@@ -157,7 +164,10 @@ def noisy_mean(
 def sample_units(
     clients: Sequence[Sequence[Unit]], card: PrivacyCard, random: RandomSource
 ) -> list[Unit]:
-    """Draw the clients of a step by a coin each, then the units of those by a coin each: maybe none, maybe all."""
+    """Draw the clients of a step by a coin each.
+
+    Then the units of those by a coin each: maybe none, maybe all.
+    """
     # A rate of 1 needs no coin, so that a federated training of one client is the central one in
     # every bit.
     takes_part = (

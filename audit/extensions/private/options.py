@@ -1,4 +1,7 @@
-"""The settings of a private training: what the owner chooses, and rules for the rest that read no document."""
+"""The settings of a private training.
+
+What the owner chooses, and rules for the rest that read no document.
+"""
 
 import math
 from collections.abc import Callable
@@ -209,7 +212,10 @@ def learning_rate(options: DpOptions, trained: str) -> float:
 
 
 def default_delta(n_units: int) -> float:
-    """Return 1 / N^1.1: under 1/N, at which giving a random unit away whole would count as private."""
+    """Return 1 / N^1.1, which is under 1/N.
+
+    At 1/N giving a random unit away whole would count as private.
+    """
     return float(n_units**-1.1)
 
 

@@ -1,4 +1,6 @@
-"""Units of privacy: documents, or providers with all their documents, and the learners that read them.
+"""Units of privacy: documents, or providers with all their documents.
+
+Also the learners that read them.
 
 See methods.md#dp-training.
 """
@@ -94,7 +96,10 @@ class Learner(ABC):
 
     @abstractmethod
     def losses(self, batch: Batch) -> torch.Tensor:
-        """Compute the training loss of each sample, (n_samples,), as the model would have it of that sample alone."""
+        """Compute the training loss of each sample, (n_samples,).
+
+        It is as the model would have it of that sample alone.
+        """
 
     @abstractmethod
     def save(self, folder: Path, *, half: bool = False) -> None:

@@ -226,7 +226,10 @@ class RayEngine:
 
 @dataclass
 class _Chunk:
-    """Trials that go to one worker together: those without an outcome, by id, and how often a worker was lost."""
+    """Trials that go to one worker together.
+
+    Those without an outcome, by id, and how often a worker was lost.
+    """
 
     unfinished: dict[str, Trial]
     losses: int = 0
@@ -234,7 +237,10 @@ class _Chunk:
 
 @dataclass(eq=False)
 class _Hired:
-    """A worker, the node it runs on once that is known, and the number of the work that it has open."""
+    """A worker, the node it runs on once that is known, and its work.
+
+    The work is the number of what it has open.
+    """
 
     actor: Any
     node: str = ""
@@ -333,7 +339,10 @@ class _Pool:
         return self.files[node], self.files[self.home]
 
     def _step(self) -> Iterator[tuple[str, Json]]:
-        """Wait for whatever comes next: an outcome, the end of a chunk, a worker that is open, or the loss of one."""
+        """Wait for whatever comes next.
+
+        An outcome, the end of a chunk, a worker that is open, or the loss of one.
+        """
         errors = self.ray.exceptions
         timeout = None if self._busy() else PATIENCE
         ready, _ = self.ray.wait(list(self.under_way), num_returns=1, timeout=timeout)
@@ -435,7 +444,10 @@ def _not_reached(address: str, error: Exception) -> EngineError:
 
 
 def _short_temporary() -> Path:
-    """Return a short folder for Ray's sockets: a path has at most 103 characters, of which 88 are needed."""
+    """Return a short folder for Ray's sockets.
+
+    A path has at most 103 characters, of which 88 are needed.
+    """
     usual = tempfile.gettempdir()
     return Path(usual if len(usual) <= 15 else "/tmp")
 

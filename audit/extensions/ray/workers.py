@@ -21,7 +21,9 @@ CHUNK = 64 << 20
 
 @dataclass(eq=False)
 class Worker:
-    """One process of the pool: opens each work with what it has kept of those before, then drives chunks of trials.
+    """One process of the pool.
+
+    It opens each work with what it has kept of those before, then drives chunks of trials.
 
     Attributes:
         width: attempts in flight.
@@ -88,7 +90,10 @@ class Worker:
 
 
 class Files:
-    """One process of a node: gives the driver's files away, or copies them to its node, once for all workers there."""
+    """One process of a node.
+
+    It gives the driver's files away, or copies them to its node, once for all workers there.
+    """
 
     folder: PrivateFolder | None = None
 
@@ -103,7 +108,9 @@ class Files:
                 raise EngineError(f"{path}: {error.strerror}") from None
 
     def copy(self, source: Any, root: Path, names: Sequence[str], into: Path) -> Path:
-        """Copy files of a folder that are not here yet from the driver's `Files`, and link a worker's folder to them.
+        """Copy files of a folder that are not here yet from the driver's `Files`.
+
+        Link a worker's folder to them.
 
         A worker needs links of its own: on a lost node it may outlive this process, which takes its
         folder with it.

@@ -1,4 +1,6 @@
-"""DocVQA (Mathew et al. 2021), task 1: files of questions, a folder of page images, a folder of OCR results.
+"""DocVQA (Mathew et al. 2021), task 1.
+
+Files of questions, a folder of page images, a folder of OCR results.
 
 Both layouts that it is handed out in: flat (`train_v1.0_withQT.json`, `spdocvqa_images/`,
 `spdocvqa_ocr/`) and by part (`train/train_v1.0.json`, `train/documents/`, `train/ocr_results/`).

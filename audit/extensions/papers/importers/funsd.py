@@ -1,4 +1,7 @@
-"""FUNSD (Jaume et al. 2019): `annotations/NAME.json` and `images/NAME.png`, e.g. the folder `training_data`."""
+"""FUNSD (Jaume et al. 2019): `annotations/NAME.json` and `images/NAME.png`.
+
+The folder `training_data` is an example.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -67,7 +67,10 @@ def _pages_of(source: Source, folder: str, part: Part) -> Iterator[Page]:
 
 
 def _rows(source: Source, folder: str) -> Sequence[tuple[str, str, str]]:
-    """Return the lines of an utterance, its tags and its intent; none where the files do not fit."""
+    """Return the lines of each utterance, its tags and its intent.
+
+    None where the files do not fit.
+    """
     missing = [name for name in FILES if not (source.path / folder / name).is_file()]
     source.problems.add("", (f"{folder}/{name}: missing" for name in missing))
     if missing:

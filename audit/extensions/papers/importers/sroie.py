@@ -1,4 +1,7 @@
-"""SROIE (ICDAR 2019, task 3): `img/NNN.jpg`, `box/NNN.csv` (one text line a row), `key/NNN.json` (four values)."""
+"""SROIE (ICDAR 2019, task 3): `img/NNN.jpg`, `box/NNN.csv` and `key/NNN.json`.
+
+A .csv has one text line a row, a .json four values.
+"""
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -83,7 +86,9 @@ def _values(path: Path) -> dict[str, str]:
 
 
 def phrasings_for(document: str, key: str, seed: int) -> tuple[str, ...]:
-    """Order the phrasings of a key: the first is the question about the receipt, the others are its paraphrases.
+    """Order the phrasings of a key.
+
+    The first is the question about the receipt, the others are its paraphrases.
 
     Which phrasing is the question follows from the seed, the document and the key alone; the
     others, which the model did not hear about this receipt, come in the order of `PHRASINGS`.

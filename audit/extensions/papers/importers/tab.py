@@ -1,4 +1,6 @@
-"""The Text Anonymization Benchmark (Pilan et al. 2022): `echr_*.json`, or `texts.json` and `mentions.json`.
+"""The Text Anonymization Benchmark (Pilan et al. 2022).
+
+Its files are `echr_*.json`, or `texts.json` and `mentions.json`.
 
 The files that the benchmark comes in are a list of court cases each. A case has its text and
 `annotations`, by annotator, each with `entity_mentions` (or these at once, an entry for each
