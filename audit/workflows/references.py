@@ -21,7 +21,6 @@ from audit.references import TEXTS, load, recommends_splits, training
 from audit.references.resolve import prepare
 from audit.targets.checkpoint.content import is_adapter
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, stated_guarantee
-from audit.targets.encoders.target import EncoderTarget
 from audit.targets.opening import device_named, threads, trainer_of
 from audit.workflows.options import refuse_inside
 from audit.workflows.setup import (
@@ -216,7 +215,7 @@ def needs_of(checked: CheckedModel, data_dir: Path, model_dir: Path, given: Give
     taken = usable_references(attacks, target)
     if not load.takes_public_model(target):
         taken.discard("auxiliary")
-    trains_public = isinstance(target, EncoderTarget) and load.has_masked_head(target)
+    trains_public = load.has_masked_head(target)
     taken |= {"pretrained"} if "auxiliary" in taken else set()
     begun = _training_start(model_dir, corpus, given)
     base = begun.base.own_path if isinstance(begun, CheckpointFolder) and begun.base else None
