@@ -1,20 +1,8 @@
-"""Sources and the data sets that an import makes of them, compared with texts on disk.
+"""Pages of PDFs: rendered, with the words of their text layer or of OCR, and kept together."""
 
-And pages of PDFs.
-
-`DOCAUDIT_WRITE_TEXTS=1` rewrites the texts.
-"""
-
-import os
-import re
-import tomllib
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
-from commands import docaudit
-from hostile_sources import write_files
 from PIL import Image
 from weasyprint import HTML
 
@@ -24,56 +12,7 @@ from audit.errors import UsageError
 from audit.importers.registry import FORMATS
 from audit.importers.words import PageReader
 
-HERE = Path(__file__).parent
-CASES: Mapping[str, Mapping[str, Any]] = tomllib.loads(
-    (HERE / "imports.toml").read_text(encoding="utf-8")
-)
 ALL: dict[Split, float] = {"member": 1.0}
-
-
-def convert(name: str) -> str:
-    """Import the source of a case, in the current folder, as `out`.
-
-    Assert its exit code and return what is printed.
-    """
-    case = CASES[name]
-    everything = ("--member", "1", "--heldout", "0", "--public", "0", *case.get("arguments", ()))
-    arguments = ["import", case["format"], case.get("source", "src"), "out", *everything]
-    result = docaudit(*arguments, terminal_width=1000)
-    assert (result.exit_code, Path("out").exists()) == (
-        (2, False) if "refused" in case else (0, True)
-    ), result.output
-    return result.output
-
-
-def compare(name: str) -> None:
-    """Compare the data set `out` with the text of a case, but for the day of its draw."""
-    files = ("manifest.toml", "documents.jsonl", "import-report.json")
-    text = "".join(f"== {file}\n{Path('out', file).read_text(encoding='utf-8')}" for file in files)
-    text, path = re.sub(r"\d{4}-\d\d-\d\d", "DAY", text), HERE / "imports" / f"{name}.txt"
-    if os.environ.get("DOCAUDIT_WRITE_TEXTS"):
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_a_source_becomes_its_data_set_or_is_refused(name, tmp_path, monkeypatch):
-    write_files(CASES[CASES[name].get("as", name)]["files"], tmp_path)
-    monkeypatch.chdir(tmp_path)
-    printed = convert(name)
-    if "refused" in CASES[name]:
-        assert CASES[name]["refused"] in printed
-    else:
-        compare(name)
-
-
-@pytest.mark.parametrize("path", ["p.html", "p.png.hocr", "words/p.hocr"])
-def test_a_word_file_has_the_name_of_its_image(path, tmp_path, monkeypatch):
-    files = CASES["hocr"]["files"]
-    write_files({"src/p.png": files["src/p.png"], f"src/{path}": files["src/p.hocr"]}, tmp_path)
-    monkeypatch.chdir(tmp_path)
-    convert("hocr")
-    compare("hocr")
 
 
 def write_pdf(path: Path, *pages: str) -> None:
