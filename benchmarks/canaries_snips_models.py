@@ -21,6 +21,7 @@ from audit.corpus.documents import Document, Word
 from audit.extensions.papers.utterance_target import NluTarget
 from audit.extensions.papers.utterance_training import NluRecipe, fit_nlu
 from audit.importers.registry import FORMATS
+from audit.importers.request import ImportRequest
 
 PATTERN_NAMES = ("color", "pin", "call")
 PREFIXES = {
@@ -125,7 +126,9 @@ def material(source: Path, work: Path, settings: Settings, backbone: Path | None
     imported = work / "snips"
     if not (imported / "manifest.toml").exists():
         FORMATS["snips"].convert(
-            source, imported, {"member": 1.0, "heldout": 1.0}, seed=0, division="official"
+            ImportRequest(
+                source, imported, {"member": 1.0, "heldout": 1.0}, seed=0, division="official"
+            )
         )
     corpus = manifest.load(imported)
     members = corpus.of("member")

@@ -42,6 +42,7 @@ from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Split, Task, TaskKind, TrainingRecipe
 from audit.corpus.images import open_image
 from audit.importers.registry import FORMATS
+from audit.importers.request import ImportRequest
 from audit.references.encoders import fit
 from audit.references.recipes import Recipe, starting_model
 from audit.targets.checkpoint.loading import load_tokenizer
@@ -199,7 +200,7 @@ def make_data(
     if not imported.exists():
         draft = imported.with_name(f"{imported.name}.tmp")
         shutil.rmtree(draft, ignore_errors=True)
-        FORMATS[setting.corpus].convert(source, draft, shares, seed=0)
+        FORMATS[setting.corpus].convert(ImportRequest(source, draft, shares, seed=0))
         draft.rename(imported)
     folder = work / f"data-{setting.corpus}-{setting.task}"
     if not (folder / "manifest.toml").exists():

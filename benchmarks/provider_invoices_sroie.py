@@ -18,6 +18,7 @@ from audit.corpus import manifest
 from audit.corpus.documents import Split
 from audit.extensions.papers.importers.sroie import PHRASINGS
 from audit.importers.registry import FORMATS
+from audit.importers.request import ImportRequest
 from audit.references.recipes import AnsweringRecipe
 from audit.references.trainer import samples_of
 from benchmarks.provider_invoices_training import fit
@@ -59,7 +60,9 @@ def run_sroie(
     data, start, model = work / "data", work / "data" / "references" / "pretrained", work / "model"
     if not data.exists():
         FORMATS["sroie"].convert(
-            source, data, SHARES, SEED, task="question-answering", division="by-provider"
+            ImportRequest(
+                source, data, SHARES, SEED, task="question-answering", division="by-provider"
+            )
         )
     if not start.exists():
         _write_start(source, data, backbone, start)

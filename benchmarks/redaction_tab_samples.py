@@ -18,6 +18,7 @@ from audit.corpus import manifest
 from audit.corpus.documents import Mask
 from audit.corpus.redaction import RedactedSpan
 from audit.importers.registry import FORMATS
+from audit.importers.request import ImportRequest
 from benchmarks.redaction_tab_evasion import Text, readings
 from benchmarks.redaction_tab_learners import choose_texts
 
@@ -74,7 +75,9 @@ def import_tab(source: Path, work: Path) -> Path:
     if not (data / manifest.FILE_NAME).exists():
         shutil.rmtree(data, ignore_errors=True)
         work.mkdir(parents=True, exist_ok=True)
-        FORMATS["tab"].convert(source, data, {"member": 1.0, "heldout": 0.0, "public": 0.0}, seed=0)
+        FORMATS["tab"].convert(
+            ImportRequest(source, data, {"member": 1.0, "heldout": 0.0, "public": 0.0}, seed=0)
+        )
     return data
 
 

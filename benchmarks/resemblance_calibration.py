@@ -30,6 +30,7 @@ from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Document, Split
 from audit.corpus.folding import fold
 from audit.importers.registry import FORMATS
+from audit.importers.request import ImportRequest
 
 OUT = Path(__file__).with_suffix(".json")
 REAL_DATA = Path(
@@ -44,7 +45,7 @@ def read_corpus(name: str, data: Path) -> Corpus:
     """Import a corpus, and leave out documents with the words of another."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "data"
-        FORMATS[name].convert(data / name, folder, SHARES, seed=7)
+        FORMATS[name].convert(ImportRequest(data / name, folder, SHARES, seed=7))
         corpus = manifest.load(folder)
         by_words: dict[tuple[str, ...], Document] = {}
         for document in corpus.documents:

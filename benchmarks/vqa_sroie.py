@@ -36,6 +36,7 @@ from audit.corpus import manifest
 from audit.corpus.documents import Split, TrainingRecipe
 from audit.extensions.papers.importers.sroie import PHRASINGS
 from audit.importers.registry import FORMATS
+from audit.importers.request import ImportRequest
 from audit.references.recipes import AnsweringRecipe
 from audit.references.retrain import recipe_for
 from audit.references.trainer import fit_answering, samples_of, save_answering
@@ -219,7 +220,7 @@ def make_data(shape: Shape, options: argparse.Namespace) -> Path:
         total = len(list((options.sroie / "img").iterdir()))
         shares = {split: n / total for split, n in wanted.items()}
         FORMATS["sroie"].convert(
-            options.sroie, imported, shares, seed=SEED, task="question-answering"
+            ImportRequest(options.sroie, imported, shares, seed=SEED, task="question-answering")
         )
     recipe = TrainingRecipe(
         epochs=options.epochs or EPOCHS[shape],

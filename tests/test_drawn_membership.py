@@ -20,6 +20,7 @@ from audit.corpus.summary import card
 from audit.errors import ManifestError
 from audit.importers.named import NamedMembers
 from audit.importers.registry import FORMATS
+from audit.importers.request import ImportRequest
 from audit.policy import today
 from audit.report.html import html
 from audit.workflows.options import ScanOptions
@@ -61,7 +62,7 @@ def test_an_import_that_draws_dates_it_and_one_that_is_told_does_not(
 ) -> None:
     given = NamedMembers(("train-00001", "test-00003"))
     for name, rule in (("drawn", "drawn"), ("official", "official"), ("given", given)):
-        FORMATS["snips"].convert(source, tmp_path / name, SHARES, 0, rule)
+        FORMATS["snips"].convert(ImportRequest(source, tmp_path / name, SHARES, 0, rule))
         membership = manifests.load(tmp_path / name).manifest.membership
         dated = (str(today()), "docaudit import") if name == "drawn" else (None, None)
         assert (membership.drawn, membership.drawn_by) == dated, name

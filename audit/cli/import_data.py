@@ -30,6 +30,7 @@ from audit.importers.interface import REPORT_NAME, Importer
 from audit.importers.locate import QUALITIES
 from audit.importers.named import NamedMembers
 from audit.importers.registry import FORMATS
+from audit.importers.request import ImportRequest
 from audit.importers.source import Options
 from audit.workflows import init as door
 
@@ -209,7 +210,9 @@ def init(
     shares = _shares(rule or "official", public=public, file=heldout is not None)
     asked = None if generative else model_task.kind
     with console.Reporter(), door.replaced(dst, overwrite=overwrite, in_place=in_place):
-        report = importer.convert(place, dst, shares, seed, rule, asked, options, heldout_from)
+        report = importer.convert(
+            ImportRequest(place, dst, shares, seed, rule, asked, options, heldout_from)
+        )
     made = door.read_made(dst)
     titles = ("document", "split", "words", "fields", "questions")
     console.show_table(
@@ -311,7 +314,7 @@ def import_data(
     try:
         with console.Reporter(), door.replaced(dst, overwrite=overwrite):
             report = importer.convert(
-                src, dst, shares, seed, rule or "drawn", task, options, heldout_from
+                ImportRequest(src, dst, shares, seed, rule or "drawn", task, options, heldout_from)
             )
     except UsageError as error:
         guess = door.guess_format(src)

@@ -3,9 +3,11 @@
 The task that they teach; the report.
 """
 
+import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from itertools import chain
 
 from audit.corpus.documents import ASKING, Box, Document, Entity, Question, Task, TaskKind, Word
 from audit.corpus.folding import is_on_page
@@ -44,13 +46,13 @@ WORDS_FIRST = (
     "import again with --ocr eng (Tesseract), or with word files of another OCR beside the images"
 )
 _TEACHES: Mapping[TaskKind, Callable[[Counter[str]], object]] = {
-    "parsing": lambda found: found["an output"],
-    "question-answering": lambda found: found["questions"] or found["values"],
-    "extractive-qa": lambda found: (found["questions"] or found["values"]) and found["words"],
-    "token-classification": lambda found: found["fields"] and found["words"],
-    "spade-extraction": lambda found: found["fields"] and found["words"],
-    "document-classification": lambda found: found["a class"],
-    "mlm": lambda found: found["words"],
+    "parsing": lambda counts: counts["an output"],
+    "question-answering": lambda counts: counts["questions"] or counts["values"],
+    "extractive-qa": lambda counts: (counts["questions"] or counts["values"]) and counts["words"],
+    "token-classification": lambda counts: counts["fields"] and counts["words"],
+    "spade-extraction": lambda counts: counts["fields"] and counts["words"],
+    "document-classification": lambda counts: counts["a class"],
+    "mlm": lambda counts: counts["words"],
 }
 NAMED: tuple[TaskKind, ...] = ("spade-extraction", "document-classification", "intent-slots")
 """Tasks whose labels are plain names."""
@@ -68,7 +70,7 @@ class ImportReport:
     Counts of fields cover every document of the source, also those left out of all splits.
 
     Attributes:
-        documents: by split, and "left out".
+        documents: counts of documents by split, and "left out".
         located: by label, fields whose words are known, by the quality of their location
             (`locate.QUALITIES`).
         not_located: by label, the other fields by reason.
@@ -78,17 +80,17 @@ class ImportReport:
         duplicates: groups of documents with equal images, which stay in one split.
         notes: other counts that an owner wants to know.
         warnings: what must be true of the audited model, and what else the owner should read.
-        task: of the manifest.
+        task: task of the manifest.
     """
 
-    documents: dict[str, int] = field(default_factory=dict)
-    located: Counts = field(default_factory=lambda: defaultdict(Counter))
-    not_located: Counts = field(default_factory=lambda: defaultdict(Counter))
-    unlocated: list[tuple[str, str, str]] = field(default_factory=list)
-    loose: list[tuple[str, str, float]] = field(default_factory=list)
-    duplicates: list[tuple[str, ...]] = field(default_factory=list)
-    notes: Counter[str] = field(default_factory=Counter)
-    warnings: list[str] = field(default_factory=list)
+    documents: dict[str, int] = dataclasses.field(default_factory=dict)
+    located: Counts = dataclasses.field(default_factory=lambda: defaultdict(Counter))
+    not_located: Counts = dataclasses.field(default_factory=lambda: defaultdict(Counter))
+    unlocated: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)
+    loose: list[tuple[str, str, float]] = dataclasses.field(default_factory=list)
+    duplicates: list[tuple[str, ...]] = dataclasses.field(default_factory=list)
+    notes: Counter[str] = dataclasses.field(default_factory=Counter)
+    warnings: list[str] = dataclasses.field(default_factory=list)
     task: TaskKind | None = None
 
     @property
@@ -111,50 +113,69 @@ class ImportReport:
         self.unlocated.append((document, name or label, reason))
 
 
-def choose_task(name: str, pages: Sequence[Page], wanted: TaskKind | None) -> TaskKind:
+_CONTENTS: Mapping[str, Callable[[Page], object]] = {
+    "words": lambda page: page.words,
+    "fields": lambda page: page.fields,
+    "questions": lambda page: page.questions,
+    "a class": lambda page: page.label is not None,
+    "an output": lambda page: page.output is not None,
+    "values": lambda page: any(field.value for field in page.fields),
+}
+"""Tests of what a page has to learn from, by its name in messages."""
+
+
+def choose_task(name: str, pages: Sequence[Page], task: TaskKind | None) -> TaskKind:
     """Choose the task: the owner's, else the first that the source speaks of.
 
     Outputs to be written come first, then questions, labelled words, classes; fields without words
     are asked for.
 
     Args:
-        name: of the format.
-        pages: of the source.
-        wanted: None where the owner named none.
+        name: name of the format.
+        pages: pages of the source.
+        task: the owner's task; None where the owner named none.
 
     Raises:
         UsageError: the source has nothing to learn the task from, or nothing at all.
     """
-    has: Mapping[str, Callable[[Page], object]] = {
-        "words": lambda page: page.words,
-        "fields": lambda page: page.fields,
-        "questions": lambda page: page.questions,
-        "a class": lambda page: page.label is not None,
-        "an output": lambda page: page.output is not None,
-        "values": lambda page: any(field.value for field in page.fields),
-    }
-    found = Counter({what: sum(bool(test(page)) for page in pages) for what, test in has.items()})
-    fitting = [task for task, teaches in _TEACHES.items() if teaches(found)]
-    usual: list[TaskKind] = (
-        [] if found["questions"] else ["token-classification", "document-classification"]
-    )
-    order: list[TaskKind] = [
-        "parsing",
-        *usual,
-        "question-answering",
-        "document-classification",
-        "mlm",
-    ]
-    chosen = wanted or next((task for task in order if task in fitting), None)
+    counts = _count_contents(pages)
+    fitting = [kind for kind, teaches in _TEACHES.items() if teaches(counts)]
+    chosen = task
+    if chosen is None:
+        chosen = next((kind for kind in _task_order(counts) if kind in fitting), None)
     if chosen in fitting:
         return chosen
-    hints = [] if found["words"] else [WORDS_FIRST]
-    hints += [f"--task {listed(fitting, 'or')}"] if fitting else []
-    counts = f"of {len(pages)} pages, " + ", ".join(
-        f"{count} have {what}" for what, count in found.items()
-    )
-    task = f"the task {wanted}" if wanted else "a task"
-    raise UsageError(f"{name}: nothing to learn {task} from: {counts}", "; or ".join(hints))
+    what = f"the task {task}" if task else "a task"
+    summary = ", ".join(f"{count} have {content}" for content, count in counts.items())
+    reason = f"{name}: nothing to learn {what} from: of {len(pages)} pages, {summary}"
+    raise UsageError(reason, _task_hint(counts, fitting))
+
+
+def _count_contents(pages: Sequence[Page]) -> Counter[str]:
+    """Count the pages that have each of `_CONTENTS`."""
+    counts = Counter[str]()
+    for content, has_content in _CONTENTS.items():
+        counts[content] = sum(bool(has_content(page)) for page in pages)
+    return counts
+
+
+def _task_hint(counts: Counter[str], fitting: Sequence[TaskKind]) -> str:
+    """Return what an owner can do about a source that lacks what a task needs."""
+    hints: list[str] = []
+    if not counts["words"]:
+        hints.append(WORDS_FIRST)
+    if fitting:
+        hints.append(f"--task {listed(fitting, 'or')}")
+    return "; or ".join(hints)
+
+
+def _task_order(counts: Counter[str]) -> list[TaskKind]:
+    """Return the tasks in the order in which a source is taken to speak of them."""
+    order: list[TaskKind] = ["parsing"]
+    if not counts["questions"]:
+        order += ["token-classification", "document-classification"]
+    order += ["question-answering", "document-classification", "mlm"]
+    return order
 
 
 @dataclass(frozen=True)
@@ -191,60 +212,76 @@ class Assembly:
             ManifestError: pages, or what was read before, have problems.
             UsageError: no page can be used.
         """
-        pages = [page for group in groups for page in group]
-        counts = Counter(page.name for page in pages)
-        repeated = [page.place for page in pages if counts[page.name] > 1]
-        problems.add("", (f"{shown_path(place)}: another page has its name" for place in repeated))
-        plain = plain_labels(self.tags)
-        for page in pages:
-            page.fields = [
-                replace(one, label=plain.get(one.label.lower(), one.label)) for one in page.fields
-            ]
-        self.report.notes["questions without an answer, left out"] += sum(
-            page.unanswered for page in pages
-        )
-        kept = [page for page in pages if self._is_used(page)]
-        sizes: dict[str, Size] = {}
-        for page in kept:
-            if page.image is not None:
-                with problems.catch(f"{page.place}:"):
-                    sizes[page.name] = page_size(page.image)
+        pages = list(chain.from_iterable(groups))
+        _check_names(pages, problems)
+        self._use_plain_labels(pages)
+        n_unanswered = sum(page.unanswered for page in pages)
+        self.report.notes["questions without an answer, left out"] += n_unanswered
+        used_pages = [page for page in pages if self._is_used(page)]
+        sizes = _page_sizes(used_pages, problems)
         for group in groups:
-            self._set_unit([page for page in group if page.unit is None], sizes)
+            self._set_unit(group, sizes)
         documents: dict[str, Document] = {}
-        for page in kept:
+        for page in used_pages:
             if page.image is None or page.name in sizes:
                 with problems.catch(f"{page.place}:"):
                     documents[page.name] = self._document(page, sizes.get(page.name))
         problems.raise_if_any()
-        if not kept:
+        if not used_pages:
             raise UsageError(f"no page can be used for the task {self.task}")
-        without = [page for page in kept if not page.words]
-        if without and (self.task in ASKING or without[0].document is not None):
-            why = "ocr" if self.task in ASKING else "wordless"
-            self.report.warnings.append(TEXTS[why].format(n=len(without), pages=len(kept)))
-        elif lost := sum(bool(page.fields) for page in without):
-            self.report.warnings.append(TEXTS["locating"].format(n=lost, first=WORDS_FIRST))
+        self._warn_of_wordless(used_pages)
         return documents
+
+    def _use_plain_labels(self, pages: Sequence[Page]) -> None:
+        """Spell labels of fields as the model's are spelled, where case alone differs."""
+        plain = plain_labels(self.tags)
+        for page in pages:
+            page.fields = [
+                replace(field, label=plain.get(field.label.lower(), field.label))
+                for field in page.fields
+            ]
+
+    def _warn_of_wordless(self, pages: Sequence[Page]) -> None:
+        """Tell the owner of pages without words, where the task or the fields need words."""
+        wordless = [page for page in pages if not page.words]
+        if not wordless:
+            return
+        n_with_fields = sum(bool(page.fields) for page in wordless)
+        if self.task in ASKING:
+            warning = TEXTS["ocr"].format(n=len(wordless), pages=len(pages))
+        elif wordless[0].document is not None:
+            warning = TEXTS["wordless"].format(n=len(wordless), pages=len(pages))
+        elif n_with_fields:
+            warning = TEXTS["locating"].format(n=n_with_fields, first=WORDS_FIRST)
+        else:
+            return
+        self.report.warnings.append(warning)
 
     def described_task(self, documents: Mapping[str, Document]) -> Task:
         """Describe the task for the manifest, with the labels of the model where they are known."""
-        known = Task(self.task, tuple(self.tags))
-        if self.tags and self.task in NAMED and not any(label_problems(known)):
-            return known
+        labelled = Task(self.task, tuple(self.tags))
+        if self.tags and self.task in NAMED and not any(label_problems(labelled)):
+            return labelled
         if self.task == "token-classification":
-            fixed = [f"{prefix}-{label}" for label in self.labels for prefix in "BI"]
-            return Task(self.task, task_labels(self.tags or (["O", *fixed] if fixed else ())))
+            return Task(self.task, task_labels(self._bio_tags()))
         if self.task == "spade-extraction":
-            return Task(
-                self.task, ("O", *(self.labels or sorted({*self.report.fields} - {ANSWER})))
-            )
+            labels = self.labels or sorted({*self.report.fields} - {ANSWER})
+            return Task(self.task, ("O", *labels))
         if self.task == "intent-slots":
-            return Task(
-                self.task,
-                tuple(sorted({tag for one in documents.values() for tag in one.tags or ()})),
-            )
+            tags: set[str] = set()
+            for document in documents.values():
+                tags.update(document.tags or ())
+            return Task(self.task, tuple(sorted(tags)))
         return Task(self.task)
+
+    def _bio_tags(self) -> Sequence[str]:
+        """Return the tagger's labels; without any, those that the format's labels make."""
+        if self.tags or not self.labels:
+            return self.tags
+        tags = ["O"]
+        for label in self.labels:
+            tags += [f"B-{label}", f"I-{label}"]
+        return tags
 
     def _is_used(self, page: Page) -> bool:
         """Test whether a document is made of a page; else count it with the reason."""
@@ -255,34 +292,36 @@ class Assembly:
             reason = "pages with neither words nor image, left out"
         if reason:
             self.report.notes[reason] += 1
-        for one in page.fields if page.unusable else ():
-            self.report.miss(page.name, one.label, one.lost)
+        if page.unusable:
+            for field in page.fields:
+                self.report.miss(page.name, field.label, field.lost)
         return not reason
 
     def _set_unit(self, pages: Sequence[Page], sizes: Mapping[str, Size]) -> None:
         """Give pages that do not say it the unit of their boxes: the owner's, or recognised."""
+        pages = [page for page in pages if page.unit is None]
         boxes = [(sizes.get(page.name), [*page.boxes]) for page in pages]
         unit = self.boxes or recognise_unit(boxes)
-        self.report.notes[f"boxes in {unit} of the page"] += sum(len(found) for _, found in boxes)
+        n_boxes = sum(len(page_boxes) for _, page_boxes in boxes)
+        self.report.notes[f"boxes in {unit} of the page"] += n_boxes
         for page in pages:
             page.unit = unit
 
     def _document(self, page: Page, size: Size | None) -> Document:
-        if size is None and any(page.boxes):
-            if page.unit == "pixels":
-                raise ManifestError("boxes in pixels, but no image to say of how many")
-            size = WITHOUT_IMAGE
-        if size is not None and page.shape is not None:
-            check_extent(page.shape, size)
+        """Make the document of a page; its size is None without an image."""
+        size = _size_for_boxes(page, size)
         places, words = self._words(page, size)
-        image = None if page.image is None else f"images/{page.name}{page.image.suffix.lower()}"
+        image = None
+        if page.image is not None:
+            image = f"images/{page.name}{page.image.suffix.lower()}"
         if page.document is not None:
-            kept = words if len(words) == len(page.words) else page.document.words
-            return replace(page.document, words=kept, image=image, size=size)
+            document_words = words if len(words) == len(page.words) else page.document.words
+            return replace(page.document, words=document_words, image=image, size=size)
         located = self._entities(page, places, words, size)
-        questions = [*self._questions(page, words)]
+        questions = list(self._questions(page, words))
         if not questions and self.task in ASKING:
-            questions = [*self._asked_fields(page, words, located)]
+            questions = list(self._asked_fields(page, words, located))
+        entities = tuple(entity for entity, _ in located.values())
         return Document(
             id=page.name,
             split="public",
@@ -290,9 +329,7 @@ class Assembly:
             image=image,
             size=size,
             provider=page.provider,
-            entities=()
-            if page.tags is not None
-            else tuple(entity for entity, _ in located.values()),
+            entities=entities if page.tags is None else (),
             links=page.links,
             questions=tuple(questions),
             tags=page.tags,
@@ -309,7 +346,10 @@ class Assembly:
         return in_pixels(box, page.unit or "pixels", size, strict=self.strict)
 
     def _words(self, page: Page, size: Size | None) -> tuple[dict[int, int], tuple[Word, ...]]:
-        """Return the words with text, all with boxes or none, and their indices by those on the page."""
+        """Return the words with text, and their indices by those on the page.
+
+        All words have boxes, or none has.
+        """
         texts = {index: text for index, word in enumerate(page.words) if (text := clean(word.text))}
         self.report.notes["words without text, left out"] += len(page.words) - len(texts)
         boxes = {index: self._box(page.words[index].box, page, size) for index in texts}
@@ -320,33 +360,38 @@ class Assembly:
             ] += some
             boxes = dict.fromkeys(texts)
         places = {index: place for place, index in enumerate(texts)}
-        return places, tuple(
-            Word(text, boxes[index], page.words[index].after) for index, text in texts.items()
-        )
+        words = [Word(text, boxes[index], page.words[index].after) for index, text in texts.items()]
+        return places, tuple(words)
 
     def _entities(
         self, page: Page, places: Mapping[int, int], words: Sequence[Word], size: Size | None
     ) -> dict[int, tuple[Entity, str]]:
-        """Return the entity and the rule that located it, by number of the field, of the fields with words."""
-        known = {*plain_labels(self.tags).values()} if task_labels(self.tags) else None
-        taken: set[int] = set()
+        """Return the entities of the fields with words, each with the rule that located it.
+
+        They stand under the number of their field.
+        """
+        model_labels = {*plain_labels(self.tags).values()} if task_labels(self.tags) else None
+        used_words: set[int] = set()
         located: dict[int, tuple[Entity, str]] = {}
-        for number, one in enumerate(page.fields):
-            if known is not None and one.label not in known:
-                self.report.miss(page.name, one.label, "not among the model's labels")
+        for number, field in enumerate(page.fields):
+            if model_labels is not None and field.label not in model_labels:
+                self.report.miss(page.name, field.label, "not among the model's labels")
                 continue
-            found = _locate_field(one, places, words, self._box(one.box, page, size), taken)
-            if isinstance(found, str):
-                self.report.miss(page.name, one.label, found)
+            region = self._box(field.box, page, size)
+            location = _locate_field(field, places, words, region, used_words)
+            if isinstance(location, str):
+                self.report.miss(page.name, field.label, location)
                 continue
-            taken.update(found.words)
-            self.report.locate(page.name, one.label, found.rule, found.score)
-            attack = one.label.lower() not in UNATTACKED
-            category = one.category or category_of(one.label)
+            used_words.update(location.words)
+            self.report.locate(page.name, field.label, location.rule, location.score)
             entity = Entity(
-                one.id or f"e{number + 1}", one.label, category, found.words, attack=attack
+                field.id or f"e{number + 1}",
+                field.label,
+                field.category or category_of(field.label),
+                location.words,
+                attack=field.label.lower() not in UNATTACKED,
             )
-            located[number] = (entity, found.rule)
+            located[number] = (entity, location.rule)
         return located
 
     def _questions(self, page: Page, words: Sequence[Word]) -> Iterator[Question]:
@@ -368,61 +413,146 @@ class Assembly:
 
         Those of one label share a question and its answers.
         """
-        numbers: dict[str, list[int]] = {}
-        for number, one in enumerate(page.fields):
-            if clean(one.value or ""):
-                numbers.setdefault(one.label, []).append(number)
-        for label, same in numbers.items():
-            first = page.fields[same[0]]
-            entity, rule = located.get(same[0], (None, ""))
-            answers = [clean(page.fields[number].value or "") for number in same]
-            asked, *paraphrases = first.phrasings or (f"What is the {plain_words(label)}?",)
-            if not first.phrasings:
+        numbers_by_label: dict[str, list[int]] = {}
+        for number, field in enumerate(page.fields):
+            if clean(field.value or ""):
+                numbers_by_label.setdefault(field.label, []).append(number)
+        for numbers in numbers_by_label.values():
+            entity, rule = located.get(numbers[0], (None, ""))
+            fields = [page.fields[number] for number in numbers]
+            spelling = None
+            if entity is not None and rule in SAME_VALUE:
+                spelling = " ".join(words[index].text for index in entity.words)
+            if not fields[0].phrasings:
                 self.report.notes[MADE_OF_FIELDS] += 1
-            elif entity is not None and rule in SAME_VALUE:
-                answers.append(" ".join(words[index].text for index in entity.words))
-            accepted = tuple(dict.fromkeys(answers))
-            category = first.category or category_of(label) if entity is None else None
-            holder = None if entity is None else entity.id
-            yield Question(first.id or label, asked, accepted, holder, category, tuple(paraphrases))
+            yield _question_about(fields, entity, spelling)
+
+
+def _check_names(pages: Sequence[Page], problems: Problems) -> None:
+    """Add a problem for each page whose name another page has."""
+    counts = Counter(page.name for page in pages)
+    repeated = [page.place for page in pages if counts[page.name] > 1]
+    problems.add("", (f"{shown_path(place)}: another page has its name" for place in repeated))
+
+
+def _page_sizes(pages: Sequence[Page], problems: Problems) -> dict[str, Size]:
+    """Read the sizes of the pages' images, by name; faults are collected."""
+    sizes: dict[str, Size] = {}
+    for page in pages:
+        if page.image is not None:
+            with problems.catch(f"{page.place}:"):
+                sizes[page.name] = page_size(page.image)
+    return sizes
+
+
+def _size_for_boxes(page: Page, size: Size | None) -> Size | None:
+    """Return the size that a page's boxes are cut to: its image's, or one that stands for it.
+
+    Raises:
+        ManifestError: boxes in pixels have no image, or the page is no page of its image.
+    """
+    if size is None and any(page.boxes):
+        if page.unit == "pixels":
+            raise ManifestError("boxes in pixels, but no image to say of how many")
+        size = WITHOUT_IMAGE
+    if size is not None and page.shape is not None:
+        check_extent(page.shape, size)
+    return size
+
+
+def _question_about(
+    fields: Sequence[Field], entity: Entity | None, spelling: str | None
+) -> Question:
+    """Make the question for fields of one label, which asks for the values of all.
+
+    Args:
+        fields: fields with a value; the first one says how it is asked.
+        entity: the entity of the first field, where it has one.
+        spelling: the value of the first field in the page's own spelling, which answers the
+            questions of the source too.
+    """
+    first = fields[0]
+    answers = [clean(field.value or "") for field in fields]
+    if first.phrasings:
+        question, *paraphrases = first.phrasings
+        if spelling is not None:
+            answers.append(spelling)
+    else:
+        question = f"What is the {plain_words(first.label)}?"
+        paraphrases = []
+    category = None
+    if entity is None:
+        category = first.category or category_of(first.label)
+    return Question(
+        first.id or first.label,
+        question,
+        tuple(dict.fromkeys(answers)),
+        None if entity is None else entity.id,
+        category,
+        tuple(paraphrases),
+    )
 
 
 def _locate_field(
-    one: Field,
+    field: Field,
     places: Mapping[int, int],
     words: Sequence[Word],
     region: Box | None,
-    taken: set[int],
+    used_words: set[int],
 ) -> Location | str:
     """Locate a field: by the words that it names, by those in its region, by its value.
 
     Else return the reason.
     """
-    value = clean(one.value or "")
-    if one.lost or not (one.words or region or value):
-        return one.lost or "absent"
-    if one.words:
-        inside, rule, reason = (
-            [places[index] for index in one.words if index in places],
-            "annotated",
-            "empty",
-        )
-    elif not words:
+    value = clean(field.value or "")
+    if field.lost:
+        return field.lost
+    if field.words:
+        return _locate_annotated(field, places, used_words)
+    if not (region or value):
+        return "absent"
+    if not words:
         return NO_WORDS
-    elif region:
-        inside = [
-            index for index, word in enumerate(words) if word.box and _is_inside(word.box, region)
-        ]
-        rule, reason = "words inside the region", "no word inside the region"
-    else:
-        return locate(
-            value, one.category or category_of(one.label), [word.text for word in words], taken
-        )
-    free = tuple(index for index in dict.fromkeys(inside) if index not in taken)
-    return Location(free, rule) if free else "words of another field" if inside else reason
+    if region:
+        location = _unused(_words_inside(words, region), used_words, "words inside the region")
+        return location or "no word inside the region"
+    return _locate_value(field, value, words, used_words)
+
+
+def _locate_value(
+    field: Field, value: str, words: Sequence[Word], used_words: set[int]
+) -> Location | str:
+    """Locate the value of a field among all words; else return the reason."""
+    category = field.category or category_of(field.label)
+    return locate(value, category, [word.text for word in words], used_words)
+
+
+def _locate_annotated(
+    field: Field, places: Mapping[int, int], used_words: set[int]
+) -> Location | str:
+    """Locate a field by the words that it names; else return the reason."""
+    annotated = [places[index] for index in field.words if index in places]
+    return _unused(annotated, used_words, "annotated") or "empty"
+
+
+def _unused(indices: Sequence[int], used_words: set[int], rule: str) -> Location | str:
+    """Return the location by those of the words that no other field has.
+
+    Else the reason; an empty one where there are no words at all.
+    """
+    free = tuple(index for index in dict.fromkeys(indices) if index not in used_words)
+    if free:
+        return Location(free, rule)
+    return "words of another field" if indices else ""
+
+
+def _words_inside(words: Sequence[Word], region: Box) -> list[int]:
+    """List the indices of the words whose boxes have their middle inside a region."""
+    return [index for index, word in enumerate(words) if word.box and _is_inside(word.box, region)]
 
 
 def _is_inside(box: Box, region: Box) -> bool:
     """Test whether the middle of a word's box is inside a region."""
-    x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+    x = (box[0] + box[2]) / 2
+    y = (box[1] + box[3]) / 2
     return region[0] <= x <= region[2] and region[1] <= y <= region[3]

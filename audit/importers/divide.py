@@ -1,4 +1,6 @@
-"""Assignment of documents to splits: drawn by share, along the source's or the owner's division, or by provider.
+"""Assignment of documents to splits: drawn by share, along a division, or by provider.
+
+The division is the source's own or the owner's.
 
 Documents that are alike (equal images or texts, pages of one document) stay together. By provider
 (methods.md#provider-membership): one that is *in* has members, and documents kept aside that the
@@ -12,6 +14,7 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -30,7 +33,10 @@ Shares = Mapping[Split, float]
 DRAWN: Shares = {"member": 0.4, "heldout": 0.2, "public": 0.4}
 """Of a draw whose owner names no shares."""
 Groups = Iterable[Collection[str]]
-MUST = "The audited model must have been trained on the {member} documents of split member, and on none of heldout."
+MUST = (
+    "The audited model must have been trained on the {member} documents of split member, "
+    "and on none of heldout."
+)
 WITHOUT_NAMES = "leave out --by-provider: it needs sources that name the provider of each document"
 _OF_PART: Mapping[Part, tuple[Split, ...]] = {
     "train": ("member",),
@@ -43,7 +49,7 @@ owner's word."""
 
 
 def demands(rule: Rule, n_members: int, *, has_official: bool) -> tuple[str, ...]:
-    """List in sentences what must be true of the audited model for this data set to say anything."""
+    """List in sentences what must be true of the audited model, else the data set says nothing."""
     must = MUST.format(member=n_members)
     if rule == "official" or isinstance(rule, NamedMembers):
         return (must,)
@@ -107,10 +113,10 @@ def divide(
         alike: groups of pages with equal images or texts: every page is in one.
         sources: groups of pages of one document.
         parts: the part of the source that a page is of; for "official" only.
-        shares: "drawn": of all pages; "official": member of the pages of the training part, heldout
-            and public of those of the validation part; members that are given: heldout and public
-            of all others.
-        seed: of the draws.
+        shares: shares of the splits; "drawn": of all pages; "official": member of the pages of the
+            training part, heldout and public of those of the validation part; members that are
+            given: heldout and public of all others.
+        seed: seed of the draws.
         rule: "official" keeps members to the training part and all others out of it, and takes a
             public part whole; a page with the image of a training page goes into no split: a copy
             of a trained page is no control. Nor does a public one with the image of an unseen page,
@@ -127,46 +133,71 @@ def divide(
         return _divide_named(rule, groups, shares, seed)
     if rule != "official":
         return assign(groups, shares, seed)
-    unusable = copies_of_trained(alike, parts)
+    return _divide_parts(groups, _usable_parts(alike, parts), shares, seed)
+
+
+def _usable_parts(alike: Groups, parts: Mapping[str, Part]) -> dict[str, Part]:
+    """Return the part of each page that is no copy of a page of an earlier part."""
+    copies = copies_of_trained(alike, parts)
+    return {name: part for name, part in parts.items() if name not in copies}
+
+
+def _divide_parts(
+    groups: Sequence[Collection[str]], parts: Mapping[str, Part], shares: Shares, seed: int
+) -> dict[str, Split]:
+    """Draw the splits of each part of the source; a public part is taken as it is.
+
+    Args:
+        groups: groups of pages that stay together.
+        parts: the part of each page that may be used.
+        shares: shares of the splits, as of `divide`.
+        seed: seed of the draws.
+    """
     drawn: dict[str, Split] = {}
     for part, splits in _OF_PART.items():
-        own = [
-            [name for name in group if parts[name] == part and name not in unusable]
-            for group in groups
-        ]
-        wanted: dict[Split, float] = {split: shares.get(split, 0.0) for split in splits} or {
-            "public": 1.0
-        }
-        if any(wanted.values()):
-            drawn |= assign([group for group in own if group], wanted, seed)
+        groups_of_part: list[list[str]] = []
+        for group in groups:
+            names = [name for name in group if parts.get(name) == part]
+            if names:
+                groups_of_part.append(names)
+        part_shares: dict[Split, float] = {split: shares.get(split, 0.0) for split in splits}
+        if not splits:
+            part_shares = {"public": 1.0}
+        if any(part_shares.values()):
+            drawn |= assign(groups_of_part, part_shares, seed)
     return drawn
 
 
 def _divide_named(
-    given: NamedMembers, groups: Sequence[Collection[str]], shares: Shares, seed: int
+    division: NamedMembers, groups: Sequence[Collection[str]], shares: Shares, seed: int
 ) -> dict[str, Split]:
     """Keep members and held-out pages as they are given, and draw the other groups.
 
     Copies of given pages are out.
     """
-    ids = [name for group in groups for name in group]
-    members, heldout = (
-        find_named(given.names, ids, "--members"),
-        find_named(given.heldout, ids, "--heldout"),
-    )
-    both = sorted(members & heldout)
+    ids = list(chain.from_iterable(groups))
+    members = find_named(division.names, ids, "--members")
+    heldout = find_named(division.heldout, ids, "--heldout")
+    both = members & heldout
     if both:
         raise ManifestError(TEXTS["in_both"].format(n=len(both)))
     untrained = [group for group in groups if members.isdisjoint(group)]
-    drawable: tuple[Split, ...] = ("public",) if given.heldout else ("heldout", "public")
-    others = {split: shares[split] for split in drawable if shares.get(split)}
-    drawn = (
-        assign([group for group in untrained if heldout.isdisjoint(group)], others, seed)
-        if others
-        else {}
-    )
-    drawn |= {name: "heldout" for group in untrained for name in group if name in heldout}
-    return drawn | dict.fromkeys(sorted(members), "member")
+    undecided = [group for group in untrained if heldout.isdisjoint(group)]
+    drawable: tuple[Split, ...] = ("public",) if division.heldout else ("heldout", "public")
+    splits = _draw_undecided(undecided, drawable, shares, seed)
+    for group in untrained:
+        splits |= dict.fromkeys((name for name in group if name in heldout), "heldout")
+    return splits | dict.fromkeys(sorted(members), "member")
+
+
+def _draw_undecided(
+    groups: Groups, splits: Sequence[Split], shares: Shares, seed: int
+) -> dict[str, Split]:
+    """Draw groups that the owner does not name for those of these splits that have a share."""
+    drawn_shares = {split: shares[split] for split in splits if shares.get(split)}
+    if not drawn_shares:
+        return {}
+    return assign(groups, drawn_shares, seed)
 
 
 def copies_of_trained(alike: Groups, parts: Mapping[str, Part]) -> frozenset[str]:
@@ -175,8 +206,11 @@ def copies_of_trained(alike: Groups, parts: Mapping[str, Part]) -> frozenset[str
     `alike` as in `divide`.
     """
     rank = {part: number for number, part in enumerate(_OF_PART)}
-    firsts = ((group, min((rank[parts[name]] for name in group), default=0)) for group in alike)
-    return frozenset(name for group, first in firsts for name in group if rank[parts[name]] > first)
+    copies: set[str] = set()
+    for group in alike:
+        first = min((rank[parts[name]] for name in group), default=0)
+        copies.update(name for name in group if rank[parts[name]] > first)
+    return frozenset(copies)
 
 
 def assign(groups: Groups, shares: Shares, seed: int) -> dict[str, Split]:
@@ -189,8 +223,8 @@ def assign(groups: Groups, shares: Shares, seed: int) -> dict[str, Split]:
 
     Args:
         groups: ids of documents, each in one group; a document on its own is a group of one.
-        shares: of all documents, by split; what they leave over goes into no split.
-        seed: of the draw.
+        shares: shares of all documents, by split; what they leave over goes into no split.
+        seed: seed of the draw.
 
     Returns:
         The split of each document that got one.
@@ -216,26 +250,27 @@ def assign(groups: Groups, shares: Shares, seed: int) -> dict[str, Split]:
 
 
 def quotas(total: int, shares: Shares) -> dict[Split | None, int]:
-    """Compute how many of `total` documents each split gets, and None for no split: whole numbers, sum `total`.
+    """Compute how many of `total` documents each split gets, and None for no split.
 
-    By largest remainder, so that each is within one of its exact share. `shares` as `check_shares`
-    lets them pass.
+    They are whole numbers, whose sum is `total`. By largest remainder, so that each is within one of
+    its exact share. `shares` as `check_shares` lets them pass.
     """
     exact: dict[Split | None, float] = {name: total * shares.get(name, 0.0) for name in SPLITS}
     exact[None] = max(0.0, total - math.fsum(exact.values()))
     sizes = {name: math.floor(size + 1e-9) for name, size in exact.items()}
-    for name in sorted(exact, key=lambda name: sizes[name] - exact[name])[
-        : total - sum(sizes.values())
-    ]:
+    n_left = total - sum(sizes.values())
+    for name in sorted(exact, key=lambda name: sizes[name] - exact[name])[:n_left]:
         sizes[name] += 1
     return sizes
 
 
 def equal_images(images: Mapping[str, Path]) -> tuple[tuple[str, ...], ...]:
-    """Group documents by image: equal bytes, or equal pixels after decoding (the same scan saved twice).
+    """Group documents by image: equal bytes, or equal pixels after decoding.
+
+    The same scan may have been saved twice.
 
     Args:
-        images: path of each document's image.
+        images: the path of each document's image.
 
     Returns:
         Groups of ids, both sorted; a document whose image is like no other is a group of one.
@@ -279,7 +314,7 @@ def divide_by_provider(
             Unusable providers count for public first; where they are more than its share, the
             usable ones are divided in the proportion of the other shares. What the shares leave
             over goes into no split.
-        seed: of the draws.
+        seed: seed of the draws.
 
     Returns:
         The split of each document that got one; counts of providers and documents for the report,
@@ -293,40 +328,70 @@ def divide_by_provider(
     names = {document: fold(name) for document, name in providers.items() if name is not None}
     if not names:
         raise UsageError("no document names a provider", WITHOUT_NAMES)
+    owned, n_shared = _groups_by_provider(groups, names)
+    drawn, unusable = _draw_providers(owned, shares, seed)
+    splits: dict[str, Split] = {}
+    for split, split_providers in drawn.items():
+        if split == "heldout":
+            continue
+        for name in split_providers:
+            splits |= dict.fromkeys(chain.from_iterable(owned[name]), split)
+    for name in (*drawn["member"], *drawn["heldout"]):
+        aside = random.Random(f"{seed}/{name}").sample(sorted(owned[name]), len(owned[name]) // 2)
+        splits |= dict.fromkeys(chain.from_iterable(aside), "heldout")
+    sizes = [len(drawn[split]) for split in SPLITS]
+    n_without_name = len(providers) - len(names)
+    counts = (*sizes, len(owned) - sum(sizes), len(unusable), n_without_name, n_shared)
+    return splits, dict(zip(NAMES["counts"]["providers"], counts, strict=True))
+
+
+_Owned = Mapping[str, Sequence[tuple[str, ...]]]
+"""By provider, the groups of its documents that belong together."""
+
+
+def _groups_by_provider(groups: Groups, names: Mapping[str, str]) -> tuple[_Owned, int]:
+    """Group documents that belong together by their provider.
+
+    Args:
+        groups: groups of documents, as of `divide_by_provider`.
+        names: the provider of each document that has one.
+
+    Returns:
+        The groups of each provider, without the documents that have none; and the number of
+        documents in groups of several providers, which are nobody's.
+    """
     owned: dict[str, list[tuple[str, ...]]] = defaultdict(list)
-    shared = 0
+    n_shared = 0
     for group in groups:
-        named = tuple(sorted(document for document in group if document in names))
-        owners = {names[document] for document in named}
+        documents = tuple(sorted(document for document in group if document in names))
+        owners = {names[document] for document in documents}
         if len(owners) == 1:
-            owned[owners.pop()].append(named)
-        shared += len(named) if len(owners) > 1 else 0
-    usable = sorted(name for name, own in owned.items() if len(own) > 1)
+            owned[owners.pop()].append(documents)
+        elif owners:
+            n_shared += len(documents)
+    return owned, n_shared
+
+
+def _draw_providers(
+    owned: _Owned, shares: Shares, seed: int
+) -> tuple[dict[Split, list[str]], list[str]]:
+    """Draw the providers that are in, out and public.
+
+    Returns:
+        The providers of each split, and the unusable ones, which are public where public has a
+        share.
+    """
+    usable = sorted(name for name, groups in owned.items() if len(groups) > 1)
     unusable = sorted(owned.keys() - set(usable))
-    drawn: dict[Split, list[str]] = {}
     random.Random(seed).shuffle(usable)
-    for split, n in _provider_quotas(len(usable), len(unusable), shares).items():
-        drawn[split], usable = usable[:n], usable[n:]
+    drawn: dict[Split, list[str]] = {}
+    start = 0
+    for split, n_providers in _provider_quotas(len(usable), len(unusable), shares).items():
+        drawn[split] = usable[start : start + n_providers]
+        start += n_providers
     if shares.get("public"):
         drawn["public"] += unusable
-    splits: dict[str, Split] = {}
-    for split, own in drawn.items():
-        whole = [
-            document
-            for name in own
-            if split != "heldout"
-            for group in owned[name]
-            for document in group
-        ]
-        splits |= dict.fromkeys(whole, split)
-    for name in (*drawn["member"], *drawn["heldout"]):
-        groups_aside = random.Random(f"{seed}/{name}").sample(
-            sorted(owned[name]), len(owned[name]) // 2
-        )
-        splits |= {document: "heldout" for group in groups_aside for document in group}
-    sizes = [len(drawn[split]) for split in SPLITS]
-    counts = (*sizes, len(owned) - sum(sizes), len(unusable), len(providers) - len(names), shared)
-    return splits, dict(zip(NAMES["counts"]["providers"], counts, strict=True))
+    return drawn, unusable
 
 
 def _provider_quotas(n_usable: int, n_unusable: int, shares: Shares) -> dict[Split, int]:
@@ -342,11 +407,13 @@ def _provider_quotas(n_usable: int, n_unusable: int, shares: Shares) -> dict[Spl
     n_public = sizes["public"] - n_unusable
     if n_public < 0:
         n_public = 0
-        others = 1 - shares.get("public", 0.0)
+        divided = 1 - shares.get("public", 0.0)
         sizes = quotas(
-            n_usable, {"member": shares["member"] / others, "heldout": shares["heldout"] / others}
+            n_usable,
+            {"member": shares["member"] / divided, "heldout": shares["heldout"] / divided},
         )
-    n_in, n_out = sizes["member"], sizes["heldout"]
+    n_in = sizes["member"]
+    n_out = sizes["heldout"]
     if not (n_in and n_out):
         reason = TEXTS["one_sided"].format(usable=n_usable, n_in=n_in, n_out=n_out)
         raise UsageError(reason, "raise the smaller of --member and --heldout, or lower --public")

@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -23,7 +24,7 @@ from audit.importers.files import (
     read_text,
     table_rows,
 )
-from audit.importers.pages import Page, Unit, ids_of, part_of, shares_of
+from audit.importers.pages import Page, Size, Unit, ids_of, part_of, shares_of
 from audit.importers.reading import SourceProblems, spend
 from audit.importers.words import PageReader, fill
 from audit.progress import steps
@@ -47,10 +48,10 @@ class Options:
         ocr: the language in which Tesseract reads pages without words; None: English, where the
             task needs words.
         redaction: how values are hidden in what is shared.
-        name: of the data set; None: that of the format.
-        command: that divides the documents.
+        name: name of the data set; None: that of the format.
+        command: command that divides the documents.
         draws: whether members may be drawn of a source that names none.
-        generative: the model answers questions or writes pages, and the source tells which.
+        generative: whether the model answers questions or writes pages; the source tells which.
     """
 
     labels: tuple[str, ...] = ()
@@ -66,6 +67,25 @@ class Options:
     generative: bool = False
 
 
+@dataclass(frozen=True)
+class SourceSettings:
+    """What an import knows of all its sources before it reads them.
+
+    Attributes:
+        task: the audited model's task; None: to be recognised.
+        official: whether the source's own division is wanted.
+        seed: seed of every draw.
+        options: options of the owner.
+        word_files: endings of the word files that may lie beside images.
+    """
+
+    task: TaskKind | None = None
+    official: bool = False
+    seed: int = 0
+    options: Options = field(default_factory=Options)
+    word_files: Sequence[str] = ()
+
+
 class Source:
     """A folder, or one file of it, as an importer reads it.
 
@@ -76,16 +96,16 @@ class Source:
         path: the folder, or the one file that is imported.
         scratch: a private folder for images that are in no file of the source; gone after the
             import.
-        task: the audited model's task; None: to be recognised.
-        official: the source's own division is wanted.
-        seed: of every draw.
-        options: of the owner.
-        word_files: endings of the word files that may lie beside images.
+        settings: what the import knows of all its sources.
         kept: what the importer keeps of one source for the next one of the same import.
 
     Attributes:
+        task: the audited model's task; None: to be recognised.
+        official: whether the source's own division is wanted.
+        seed: seed of every draw.
+        options: options of the owner.
         root: the folder.
-        problems: the import ends with them.
+        problems: problems with which the import ends.
         notes: counts for the report.
         advice: sentences that the owner should read.
         tags: names of a tagger's labels in the model's order, where the source says them.
@@ -97,21 +117,16 @@ class Source:
         self,
         path: Path,
         scratch: Path,
-        task: TaskKind | None = None,
-        official: bool = False,
-        seed: int = 0,
-        options: Options = Options(),
-        word_files: Sequence[str] = (),
+        settings: SourceSettings = SourceSettings(),
         kept: list[Any] | None = None,
     ) -> None:
-        self.path, self.scratch, self.task, self.official, self.seed = (
-            path,
-            scratch,
-            task,
-            official,
-            seed,
-        )
-        self.options, self.kept = options, [] if kept is None else kept
+        self.path = path
+        self.scratch = scratch
+        self.task = settings.task
+        self.official = settings.official
+        self.seed = settings.seed
+        self.options = settings.options
+        self.kept: list[Any] = [] if kept is None else kept
         self.root = path.parent if path.is_file() else path
         self.problems = SourceProblems()
         self.notes: Counter[str] = Counter()
@@ -119,7 +134,7 @@ class Source:
         self.tags: tuple[str, ...] = ()
         self.recipe = TrainingRecipe()
         self.redaction: Redaction | None = None
-        self._word_files = word_files
+        self._word_files = settings.word_files
         self._pages: dict[str, Page] = {}
         self._n_saved = 0
 
@@ -132,17 +147,15 @@ class Source:
             UsageError: there is no such folder, or none of them and a hint what to do.
             ManifestError: a file leads out of the source through a symbolic link.
         """
-        whole = self.path.is_file() and (bool(hint) or self.path.suffix.lower() in suffixes)
-        found = (
-            [self.path.name]
-            if whole
-            else []
-            if self.path.is_file()
-            else files_in(self.root, suffixes)
-        )
-        if hint and not found:
+        if not self.path.is_file():
+            paths = files_in(self.root, suffixes)
+        elif hint or self.path.suffix.lower() in suffixes:
+            paths = [self.path.name]
+        else:
+            paths = []
+        if hint and not paths:
             raise UsageError(f"{self.path} holds no {' or '.join(suffixes)}", hint)
-        return found
+        return paths
 
     def at(self, relative: str) -> Path:
         """Return the file at a path within the source.
@@ -153,10 +166,12 @@ class Source:
         return inside(self.root.resolve(), relative)
 
     def files_by_stem(self, suffixes: Sequence[str], *layouts: Sequence[str]) -> dict[str, Path]:
-        """List the files with one of these suffixes in the first layout that there is, by stem, sorted.
+        """List the files with one of these suffixes, by stem, sorted.
+
+        They are those of the first layout that there is.
 
         Args:
-            suffixes: in lower case, with their dots.
+            suffixes: endings in lower case, with their dots.
             *layouts: each the folders that hold the files in it; of a layout, those that exist are
                 read.
 
@@ -166,26 +181,33 @@ class Source:
                 link.
         """
         for folders in layouts:
-            found: dict[str, Path] = {}
-            for folder in filter(lambda folder: (self.root / folder).is_dir(), folders):
-                for path in sorted((self.root / folder).iterdir()):
-                    if path.suffix.lower() in suffixes:
-                        if path.stem in found:
-                            raise ManifestError(
-                                f"{folder}/{path.name}: another file of this name is there"
-                            )
-                        found[path.stem] = self.at(f"{folder}/{path.name}")
-            if found:
-                return found
-        names = ", ".join(f"{folder}/" for folders in layouts for folder in folders)
+            paths = self._layout_by_stem(suffixes, folders)
+            if paths:
+                return paths
+        names = ", ".join(f"{folder}/" for folder in chain.from_iterable(layouts))
         reason = f"{self.path} has no folder {names} with a file of type {', '.join(suffixes)}"
         raise UsageError(reason, TEXTS["other_folders"])
 
-    def records(self, relative: str) -> Iterator[tuple[str, Any]]:
-        """Yield the values of a JSON file (a list, or an object that holds one under data, annotations or rows).
+    def _layout_by_stem(self, suffixes: Sequence[str], folders: Sequence[str]) -> dict[str, Path]:
+        """List the files of one layout by stem; errors as of `files_by_stem`."""
+        paths: dict[str, Path] = {}
+        for folder in folders:
+            if not (self.root / folder).is_dir():
+                continue
+            for path in sorted((self.root / folder).iterdir()):
+                if path.suffix.lower() not in suffixes:
+                    continue
+                relative = f"{folder}/{path.name}"
+                if path.stem in paths:
+                    raise ManifestError(f"{relative}: another file of this name is there")
+                paths[path.stem] = self.at(relative)
+        return paths
 
-        Of a JSON-lines file a value each line, of a table each row. Each comes with its place, for
-        messages.
+    def records(self, relative: str) -> Iterator[tuple[str, Any]]:
+        """Yield the values of a JSON file, each with its place, for messages.
+
+        The file is a list, or an object that holds one under data, annotations or rows. Of a
+        JSON-lines file a value each line, of a table each row.
 
         Raises:
             ManifestError: no JSON, no list, or no table.
@@ -199,14 +221,11 @@ class Source:
                 if line.strip():
                     yield f"{name}:{number}", parse_json(line, f"{name}:{number} is not JSON")
         else:
-            table = parse_json(read_text(path), f"{name} is not JSON")
-            if isinstance(table, dict):
-                table = next(
-                    (table[key] for key in ("data", "annotations", "rows") if table.get(key)), None
-                )
-            if not isinstance(table, list):
+            table = _list_in(parse_json(read_text(path), f"{name} is not JSON"))
+            if table is None:
                 raise ManifestError(f"{name} is not a list of records")
-            yield from ((f"{name}[{number}]", value) for number, value in enumerate(table))
+            for number, value in enumerate(table):
+                yield f"{name}[{number}]", value
 
     @cached_property
     def ids(self) -> Mapping[str, str]:
@@ -244,22 +263,29 @@ class Source:
             if candidate in self.ids:
                 return candidate
         # Label Studio puts eight characters and a hyphen before the name of an uploaded file.
-        found = self._images.get(path.name) or self._images.get(path.name.partition("-")[2], [])
-        return choose_one(
-            [one for one in found if one.endswith(path.as_posix())] or found, "its image"
-        )
+        candidates = self._images.get(path.name)
+        if not candidates:
+            candidates = self._images.get(path.name.partition("-")[2], [])
+        same_path = [candidate for candidate in candidates if candidate.endswith(path.as_posix())]
+        return choose_one(same_path or candidates, "its image")
 
     def find_words(self, image: str) -> str | None:
-        """Find the word file of an image: of its name with another or a second ending, in its folder first.
+        """Find the word file of an image: of its name with another or a second ending.
+
+        Those in its own folder come first.
 
         Raises:
             ManifestError: several files may be it.
         """
         path = PurePosixPath(image)
-        found = self._words.get(path.name) or self._words.get(path.stem, [])
-        found = [one for one in found if PurePosixPath(one).parent == path.parent] or found
-        found = [one for one in found if PurePosixPath(one).stem in (path.stem, path.name)] or found
-        return choose_one(found, shown_path(image)) if found else None
+        candidates = self._words.get(path.name) or self._words.get(path.stem, [])
+        if not candidates:
+            return None
+        nearby = [name for name in candidates if PurePosixPath(name).parent == path.parent]
+        candidates = nearby or candidates
+        stems = (path.stem, path.name)
+        same_stem = [name for name in candidates if PurePosixPath(name).stem in stems]
+        return choose_one(same_stem or candidates, shown_path(image))
 
     def page(self, image: str, record: Mapping[str, Any] | None = None) -> Page:
         """Return the page of an image, with the words of its word file.
@@ -290,31 +316,27 @@ class Source:
         return self._pages[image]
 
     def read_words(self, pages: Sequence[Page]) -> None:
-        """Read pages with an image and no words by Tesseract, where the owner asks for it, or the task needs words.
+        """Read pages with an image and no words by Tesseract.
+
+        Only where the owner asks for it, or the task needs words.
 
         Raises:
             UsageError: Tesseract or its language is missing.
         """
-        wanted = [page for page in pages if page.image is not None and not page.words]
-        if not wanted or not (
-            self.options.ocr or self.task in ("token-classification", "spade-extraction")
-        ):
+        needs_words = self.task in ("token-classification", "spade-extraction")
+        if not (self.options.ocr or needs_words):
+            return
+        unread = [(page, page.image) for page in pages if page.image is not None and not page.words]
+        if not unread:
             return
         reader = PageReader(self.options.ocr or "eng")
         reader.check()
-        images = [
-            (str(number), partial(decode, page.image))
-            for number, page in enumerate(wanted)
-            if page.image
-        ]
+        images = [(str(number), partial(decode, image)) for number, (_, image) in enumerate(unread)]
         for name, words in steps("reading pages", reader.read(images), len(images)):
-            page = wanted[int(name)]
-            size, page.unit = page_size(images[int(name)][1].args[0]), page.unit or "shares"
-            boxes = ((word.text, word.box) for word in words or () if word.box)
-            page.words = [
-                Word(text, box if page.unit == "pixels" else shares_of(box, size))
-                for text, box in boxes
-            ]
+            page, image = unread[int(name)]
+            size = page_size(image)
+            page.unit = page.unit or "shares"
+            page.words = _in_unit(words or (), page.unit, size)
             self.notes["pages whose words were read by Tesseract"] += bool(page.words)
 
     @property
@@ -331,9 +353,12 @@ class Source:
         if column == FOLDER and image is not None:
             return PurePosixPath(image).parent.name or None
         record = record or {}
-        nested = record["data"] if isinstance(record.get("data"), dict) else {}
+        data = record.get("data")
+        nested = data if isinstance(data, dict) else {}
         value = {**nested, **record}.get(column or "")
-        return (" ".join(str(value).split()) if isinstance(value, str | int) else "") or None
+        if not isinstance(value, str | int):
+            return None
+        return " ".join(str(value).split()) or None
 
     def save_image(self, content: bytes) -> Path:
         """Write the bytes of an image to a new file of the kind that they are.
@@ -348,23 +373,44 @@ class Source:
         return path
 
 
+def _list_in(table: Any) -> list[Any] | None:
+    """Return a JSON value that is a list, or the list that an object holds; None without one."""
+    if isinstance(table, dict):
+        lists = (table[key] for key in ("data", "annotations", "rows") if table.get(key))
+        table = next(lists, None)
+    return table if isinstance(table, list) else None
+
+
+def _in_unit(words: Iterable[Word], unit: Unit, size: Size) -> list[Word]:
+    """Return the words that have boxes, whose pixels become shares of a page of this size.
+
+    Pixels stay where that is the unit of the page.
+    """
+    converted: list[Word] = []
+    for word in words:
+        if word.box:
+            box = word.box if unit == "pixels" else shares_of(word.box, size)
+            converted.append(Word(word.text, box))
+    return converted
+
+
 def group_by_name(
     paths: Iterable[str], names: Callable[[PurePosixPath], set[str]]
 ) -> Mapping[str, list[str]]:
     """Group paths by the names that each has."""
-    found: dict[str, list[str]] = defaultdict(list)
+    groups: dict[str, list[str]] = defaultdict(list)
     for path in paths:
         for name in names(PurePosixPath(path)):
-            found[name].append(path)
-    return found
+            groups[name].append(path)
+    return groups
 
 
 def choose_one(paths: Sequence[str], what: str) -> str:
     """Return the only path of a list.
 
     Args:
-        paths: of files of the source.
-        what: is looked for, in the message; no value of the source.
+        paths: paths of files of the source.
+        what: the thing looked for, in the message; no value of the source.
 
     Raises:
         ManifestError: there is none, or there are several.
@@ -379,12 +425,16 @@ def choose_one(paths: Sequence[str], what: str) -> str:
 
 
 def _path_of(named: str) -> str:
-    """Return the path in a record's name of an image: of an address its path, or the file that its query names."""
+    """Return the path in a record's name of an image.
+
+    Of an address it is its path, or the file that its query names.
+    """
     text = named.replace("\\", "/")
-    if "://" in text or text.startswith("/data/") or "?" in text:
-        address = urlsplit(text)
-        query = parse_qs(address.query)
-        return unquote(
-            next((query[key][0] for key in ("d", "file", "path") if key in query), address.path)
-        ).lstrip("/")
-    return text.removeprefix("./")
+    if "://" not in text and not text.startswith("/data/") and "?" not in text:
+        return text.removeprefix("./")
+    address = urlsplit(text)
+    query = parse_qs(address.query)
+    for key in ("d", "file", "path"):
+        if key in query:
+            return unquote(query[key][0]).lstrip("/")
+    return unquote(address.path).lstrip("/")

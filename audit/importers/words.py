@@ -15,9 +15,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from PIL.Image import Image
@@ -38,7 +38,8 @@ BESIDE_JSON = (".hocr", ".tsv", ".xml")
 """Word files beside images whose annotations are .json."""
 _DECLARED = re.compile(r"<!(DOCTYPE|ENTITY)", re.IGNORECASE)
 _TOKEN = re.compile(
-    r"""<!--(?s:.*?)(?:-->|\Z)|<[!?][^<>]*+>|<(/?)([a-zA-Z][^\s/<>]*+)((?:[^<>"']++|"[^"<]*+"|'[^'<]*+')*+)>"""
+    r"<!--(?s:.*?)(?:-->|\Z)|<[!?][^<>]*+>|"
+    r"""<(/?)([a-zA-Z][^\s/<>]*+)((?:[^<>"']++|"[^"<]*+"|'[^'<]*+')*+)>"""
 )
 """Comments, declarations and tags, in linear time: `HTMLParser` takes quadratic time over those
 that do not end."""
@@ -62,17 +63,21 @@ def fill(page: Page, path: Path) -> None:
     """
     ending = path.suffix.lower()
     if ending == ".tsv":
-        found = read_tesseract(path)
+        pages = read_tesseract(path)
     elif ending == ".json":
-        found = read_service(parse_json(read_text(path), "not JSON"))
+        pages = read_service(parse_json(read_text(path), "not JSON"))
     else:
         text = read_text(path)
-        found = read_xml(text) if ending == ".xml" and "ocr_page" not in text else read_hocr(text)
-    if len(found) != 1:
-        raise ManifestError(f"{len(found)} pages for one image")
-    page.words, page.unit, page.shape = found[0].words, found[0].unit or "shares", found[0].shape
-    page.fields += found[0].fields
-    page.questions += found[0].questions
+        is_xml = ending == ".xml" and "ocr_page" not in text
+        pages = read_xml(text) if is_xml else read_hocr(text)
+    if len(pages) != 1:
+        raise ManifestError(f"{len(pages)} pages for one image")
+    word_page = pages[0]
+    page.words = word_page.words
+    page.unit = word_page.unit or "shares"
+    page.shape = word_page.shape
+    page.fields += word_page.fields
+    page.questions += word_page.questions
 
 
 def read_tesseract(path: Path) -> list[Page]:
@@ -107,49 +112,125 @@ def read_hocr(text: str) -> list[Page]:
     Raises:
         ManifestError: it has no page, or a page or word without a box.
     """
-    pages: list[Page] = []
-    left, top, right, bottom = 0.0, 0.0, 0.0, 0.0
-    box: tuple[float, ...] | None = None
+    reader = _HocrReader()
+    for element in _elements_of(text):
+        reader.take(element)
+    if not reader.pages:
+        raise ManifestError("no element of class ocr_page: not hOCR")
+    return reader.pages
+
+
+class _Element(NamedTuple):
+    """A tag of hOCR that opens or closes an element.
+
+    Attributes:
+        is_closing: whether it closes the element.
+        attributes: the text of its attributes.
+        text_before: the text between the tag before and this one.
+        text: the whole file.
+        start: where the tag begins in it.
+    """
+
+    is_closing: bool
+    attributes: str
+    text_before: str
+    text: str
+    start: int
+
+    def classes_and_title(self) -> tuple[set[str], str]:
+        """Return the classes of the element and its title; none of a closing tag."""
+        if self.is_closing:
+            return set(), ""
+        values = {name.lower(): max(texts) for name, *texts in _ATTRIBUTE.findall(self.attributes)}
+        return {*values.get("class", "").split()}, values.get("title", "")
+
+    def box(self, title: str) -> Box:
+        """Read the box of a title.
+
+        Raises:
+            ManifestError: it has none.
+        """
+        match = _BBOX.search(_unescape(title))
+        reason = "no bbox in the title"
+        if match is not None:
+            try:
+                left, top, right, bottom = map(float, match.groups())
+            except ValueError:
+                reason = "the bbox is not of numbers"
+            else:
+                return (left, top, right, bottom)
+        line = self.text.count("\n", 0, self.start) + 1
+        raise ManifestError(f"line {line}: {reason}")
+
+
+def _elements_of(text: str) -> Iterator[_Element]:
+    """Yield the tags of elements that can hold text, in the order of the file.
+
+    Comments and declarations are no text, and an empty element divides none.
+    """
+    end = 0
     texts: list[str] = []
-    depth = end = 0
     for token in _TOKEN.finditer(text):
-        if box is not None:
-            texts.append(text[end : token.start()])
+        texts.append(text[end : token.start()])
         end = token.end()
-        closing, name, attributes = token.groups()
+        slash, name, attributes = token.groups()
         if name is None or name.lower() in _EMPTY or attributes.endswith("/"):
             continue
-        if box is not None:
-            depth += -1 if closing else 1
-            if depth == 0:
-                value = " ".join(_unescape("".join(texts)).split())
-                place = (box[0] - left, box[1] - top, box[2] - left, box[3] - top)
-                pages[-1].words.append(Word(value, shares_of(place, (right - left, bottom - top))))
-                box = None
-            continue
-        found = {name.lower(): max(values) for name, *values in _ATTRIBUTE.findall(attributes)}
-        classes = {*found.get("class", "").split()} if not closing else set()
+        yield _Element(bool(slash), attributes, "".join(texts), text, token.start())
+        texts.clear()
+
+
+class _HocrReader:
+    """Makes the pages of hOCR from its tags, one after the other.
+
+    Attributes:
+        pages: the pages so far.
+    """
+
+    def __init__(self) -> None:
+        self.pages: list[Page] = []
+        self._page_box: Box = (0.0, 0.0, 0.0, 0.0)
+        self._word_box: Box | None = None
+        self._texts: list[str] = []
+        self._depth = 0
+
+    def take(self, element: _Element) -> None:
+        """Take the next tag: it is within a word, or begins a page or a word.
+
+        Raises:
+            ManifestError: a page or word has no box, or a word has no page.
+        """
+        if self._word_box is not None:
+            self._go_on(element, self._word_box)
+            return
+        classes, title = element.classes_and_title()
         if "ocr_page" in classes:
-            left, top, right, bottom = _hocr_box(found, text, token.start())
-            pages.append(Page("", shape=(right - left, bottom - top)))
+            self._page_box = element.box(title)
+            self.pages.append(Page("", shape=self._shape))
         elif classes & {"ocrx_word", "ocr_word"}:
-            if not pages:
+            if not self.pages:
                 raise ManifestError("a word before the first page")
-            box, texts, depth = _hocr_box(found, text, token.start()), [], 1
-    if not pages:
-        raise ManifestError("no element of class ocr_page: not hOCR")
-    return pages
+            self._word_box = element.box(title)
+            self._texts = []
+            self._depth = 1
 
+    @property
+    def _shape(self) -> tuple[float, float]:
+        """Width and height of the page."""
+        left, top, right, bottom = self._page_box
+        return (right - left, bottom - top)
 
-def _hocr_box(attributes: Mapping[str, str], text: str, place: int) -> tuple[float, ...]:
-    found = _BBOX.search(_unescape(attributes.get("title", "")))
-    reason = "no bbox in the title"
-    if found is not None:
-        try:
-            return tuple(float(number) for number in found.groups())
-        except ValueError:
-            reason = "the bbox is not of numbers"
-    raise ManifestError(f"line {text.count(chr(10), 0, place) + 1}: {reason}")
+    def _go_on(self, element: _Element, box: Box) -> None:
+        """Take a tag within a word, which ends with the tag that closes its own."""
+        self._texts.append(element.text_before)
+        self._depth += -1 if element.is_closing else 1
+        if self._depth > 0:
+            return
+        left, top, _, _ = self._page_box
+        text = " ".join(_unescape("".join(self._texts)).split())
+        on_page = (box[0] - left, box[1] - top, box[2] - left, box[3] - top)
+        self.pages[-1].words.append(Word(text, shares_of(on_page, self._shape)))
+        self._word_box = None
 
 
 def _unescape(text: str) -> str:
@@ -165,7 +246,9 @@ def _unescape(text: str) -> str:
 
 
 def read_xml(text: str) -> list[Page]:
-    """Read every page of an ALTO file (versions 2 to 4: Strings) or of a PAGE file (Words, else TextLines).
+    """Read every page of an ALTO or a PAGE file.
+
+    ALTO (versions 2 to 4) has Strings, PAGE has Words, else TextLines.
 
     Raises:
         ManifestError: it is no XML, declares entities, has no page, or a page or word lacks a
@@ -181,35 +264,39 @@ def read_xml(text: str) -> list[Page]:
         raise ManifestError(f"not XML at line {error.position[0]}") from None
     except (LookupError, ValueError):
         raise ManifestError("not XML: it names an encoding that there is not") from None
-    pages = []
-    for page in root.iterfind(".//{*}Page"):
-        is_page = page.get("imageWidth") is not None
-        width, height = _numbers(
-            page, *(("imageWidth", "imageHeight") if is_page else ("WIDTH", "HEIGHT"))
-        )
-        lines = _page_words(page) if is_page else _alto_words(page)
-        made = Page("", shape=(width, height))
-        for text, box in lines:
-            made.words += line_words(clean(text), shares_of(box, (width, height)))
-        pages.append(made)
+    pages = [_page_of_xml(element) for element in root.iterfind(".//{*}Page")]
     if not pages:
         raise ManifestError("no element Page: neither ALTO nor PAGE")
     return pages
 
 
+def _page_of_xml(element: ElementTree.Element) -> Page:
+    """Make the page of an element of ALTO, or of PAGE, which names the width of an image."""
+    if element.get("imageWidth") is not None:
+        width, height = _numbers(element, "imageWidth", "imageHeight")
+        lines = _page_words(element)
+    else:
+        width, height = _numbers(element, "WIDTH", "HEIGHT")
+        lines = _alto_words(element)
+    page = Page("", shape=(width, height))
+    for text, box in lines:
+        page.words += line_words(clean(text), shares_of(box, (width, height)))
+    return page
+
+
 def _alto_words(page: ElementTree.Element) -> Iterator[tuple[str, Box]]:
-    for one in page.iterfind(".//{*}String"):
-        x, y, wide, high = _numbers(one, "HPOS", "VPOS", "WIDTH", "HEIGHT")
-        yield one.get("CONTENT", ""), (x, y, x + wide, y + high)
+    for string in page.iterfind(".//{*}String"):
+        x, y, wide, high = _numbers(string, "HPOS", "VPOS", "WIDTH", "HEIGHT")
+        yield string.get("CONTENT", ""), (x, y, x + wide, y + high)
 
 
 def _page_words(page: ElementTree.Element) -> Iterator[tuple[str, Box]]:
     for line in page.iterfind(".//{*}TextLine"):
-        for one in line.findall("{*}Word") or [line]:
+        for element in line.findall("{*}Word") or [line]:
             with form_of("a place of PAGE: Coords"):
-                points = one.find("{*}Coords").get("points").split()  # type: ignore[union-attr]
+                points = element.find("{*}Coords").get("points").split()  # type: ignore[union-attr]
                 box = bounds([[*map(float, point.split(","))] for point in points])
-            yield one.findtext("{*}TextEquiv/{*}Unicode", ""), box
+            yield element.findtext("{*}TextEquiv/{*}Unicode", ""), box
 
 
 def _numbers(element: ElementTree.Element, *keys: str) -> list[float]:
@@ -233,22 +320,29 @@ def read_service(value: Any) -> list[Page]:
     if isinstance(value, dict) and value.get("schema_name") == "DoclingDocument":
         with form_of("Docling's document"):
             return list(_docling(value))
-    form = next(
-        (form for form in FORMS if any(_holds(value, path) for path in form["has"])), FORMS[-1]
-    )
+    form = _form_of_service(value)
     with form_of(form["name"]):
         return [_read_page(page, form, value) for page in _along(value, form["pages"])]
 
 
+def _form_of_service(value: Any) -> Mapping[str, Any]:
+    """Return the first form that a JSON result has; the last one where it has none."""
+    for form in FORMS:
+        if any(_holds(value, path) for path in form["has"]):
+            return form
+    return FORMS[-1]
+
+
 def _along(value: Any, path: str) -> list[Any]:
     """Return what a JSON value holds along a path (services.toml)."""
-    found = [value]
+    values = [value]
     for key in path.split(".") if path else ():
         if key == "*":
-            found = [inner for one in found for inner in one]
+            values = list(chain.from_iterable(values))
         else:
-            found = [one[int(key) if key.isdigit() else key] for one in found]
-    return found
+            place = int(key) if key.isdigit() else key
+            values = [outer[place] for outer in values]
+    return values
 
 
 def _holds(value: Any, path: str) -> bool:
@@ -257,44 +351,88 @@ def _holds(value: Any, path: str) -> bool:
     A text, where the path ends at a place in a list.
     """
     try:
-        (found,) = _along(value, path)
+        (inner,) = _along(value, path)
     except FAULTS:
         return False
-    return isinstance(found, str) if path[-1].isdigit() else found is not None
+    return isinstance(inner, str) if path[-1].isdigit() else inner is not None
 
 
-def _read_page(page: Any, form: Mapping[str, Any], whole: Any) -> Page:
-    """Read a page of a form of `FORMS`; predictions of docTR's KIE predictor are fields too."""
-    shape = None
-    if "size" in form:
-        width, height = (float(_along(page, path)[0]) for path in form["size"])
-        shape = (width, height)
-    predicted = page.get("predictions", {}) if isinstance(page, dict) else {}
-    empty = not page or (
-        (form.get("blank") or predicted) and form["words"][0].split(".")[0] not in page
-    )
-    columns = [] if empty else [_along(page, path) for path in form["words"]]
-    made = Page("", shape=shape, unit="shares" if shape else "pixels")
-    words = made.words
+def _read_page(value: Any, form: Mapping[str, Any], result: Any) -> Page:
+    """Read a page of a form of `FORMS`; predictions of docTR's KIE predictor are fields too.
+
+    Args:
+        value: the page, as it stands in the result.
+        form: form of the result.
+        result: the whole result, which may hold the text.
+    """
+    shape = _shape_of(value, form)
+    predictions = value.get("predictions", {}) if isinstance(value, dict) else {}
+    page = Page("", shape=shape, unit="shares" if shape else "pixels")
+    columns: list[list[Any]] = []
+    if not _is_blank(value, form, predictions):
+        columns = [_along(value, path) for path in form["words"]]
     for item in zip(*columns, strict=True):
-        text, box = (
-            _along(item if len(item) > 1 else item[0], form[key])[0] for key in ("text", "box")
-        )
-        if isinstance(text, list):  # places in the text of the whole document
-            content = whole.get("document", whole)["text"]
-            text = joined(
-                content[int(part.get("startIndex", 0)) : int(part["endIndex"])] for part in text
-            )
-        corners = read_box(box, form["box"])
-        words += line_words(
-            clean(text), shares_of(corners, shape) if shape and "shares" not in form else corners
-        )
-    for label, found in predicted.items():
-        for one in found:
-            first = len(words)
-            words += line_words(clean(one["value"]), read_box(one["geometry"], "geometry"))
-            made.fields.append(Field(label, tuple(range(first, len(words))), value=one["value"]))
-    return made
+        word = item if len(item) > 1 else item[0]
+        page.words += _words_of_item(word, form, shape, result)
+    for label, fields in predictions.items():
+        for field_value in fields:
+            _add_prediction(page, label, field_value)
+    return page
+
+
+def _shape_of(value: Any, form: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Return width and height of a page, where the form says where they stand."""
+    if "size" not in form:
+        return None
+    width, height = (float(_along(value, path)[0]) for path in form["size"])
+    return (width, height)
+
+
+def _words_of_item(
+    item: Any, form: Mapping[str, Any], shape: tuple[float, float] | None, result: Any
+) -> Iterator[Word]:
+    """Return the words of what a form takes for a word; their boxes are shares where they can be.
+
+    Args:
+        item: what the result holds of it.
+        form: form of the result.
+        shape: width and height of the page, where the form says them.
+        result: the whole result, which may hold the text.
+    """
+    text = _along(item, form["text"])[0]
+    box = _along(item, form["box"])[0]
+    if isinstance(text, list):
+        text = _text_at_places(text, result)
+    corners = read_box(box, form["box"])
+    text = clean(text)
+    if shape and "shares" not in form:
+        corners = shares_of(corners, shape)
+    return line_words(text, corners)
+
+
+def _is_blank(value: Any, form: Mapping[str, Any], predictions: object) -> bool:
+    """Test whether a page has no words, which some forms then leave out."""
+    if not value:
+        return True
+    if not (form.get("blank") or predictions):
+        return False
+    return form["words"][0].split(".")[0] not in value
+
+
+def _text_at_places(places: list[Any], result: Any) -> str:
+    """Join the places of a word in the text of the whole result."""
+    content = result.get("document", result)["text"]
+    return joined(
+        content[int(place.get("startIndex", 0)) : int(place["endIndex"])] for place in places
+    )
+
+
+def _add_prediction(page: Page, label: str, prediction: Any) -> None:
+    """Add a predicted field with its words."""
+    first = len(page.words)
+    text = prediction["value"]
+    page.words += line_words(clean(text), read_box(prediction["geometry"], "geometry"))
+    page.fields.append(Field(label, tuple(range(first, len(page.words))), value=text))
 
 
 def _docling(value: Mapping[str, Any]) -> Iterator[Page]:
@@ -313,16 +451,19 @@ def _docling(value: Mapping[str, Any]) -> Iterator[Page]:
     for page in value["pages"].values():
         width = float(page["size"]["width"])
         height = float(page["size"]["height"])
-        made = Page("", shape=(width, height))
+        word_page = Page("", shape=(width, height))
         for text, box in items[page["page_no"]]:
             below = height if box.get("coord_origin") == "BOTTOMLEFT" else 0.0
             corners = bounds([(box["l"], abs(below - box["t"])), (box["r"], abs(below - box["b"]))])
-            made.words += _docling_words(text, corners, (width, height))
-        yield made
+            word_page.words += _docling_words(text, corners, (width, height))
+        yield word_page
 
 
 def _docling_words(text: str, corners: Box, size: tuple[float, float]) -> Iterator[Word]:
-    """Yield the words of a text: a line's box is divided, that of several lines is the box of each word."""
+    """Yield the words of a text.
+
+    A line's box is divided, that of several lines is the box of each word.
+    """
     place = shares_of(corners, size)
     width = corners[2] - corners[0]
     height = corners[3] - corners[1]
@@ -358,8 +499,8 @@ class _TextractPage:
     """A page of Textract's, whose relations are followed once each.
 
     Args:
-        blocks: of the responses, by id.
-        on_page: those of the page.
+        blocks: blocks of the responses, by id.
+        on_page: blocks of the page.
     """
 
     def __init__(
@@ -427,7 +568,7 @@ class PageReader:
     """Reads the words of whole pages with Tesseract.
 
     Attributes:
-        language: as Tesseract names it, several joined by "+" ("deu+eng").
+        language: language as Tesseract names it, several joined by "+" ("deu+eng").
         command: the program's name.
         workers: processes at a time; each keeps to one thread.
     """
@@ -443,12 +584,16 @@ class PageReader:
             UsageError: it is not, or does not.
         """
         if shutil.which(self.command) is None:
-            hint = "install it (apt install tesseract-ocr, brew install tesseract), or bring the words of another OCR"
+            hint = (
+                "install it (apt install tesseract-ocr, brew install tesseract), "
+                "or bring the words of another OCR"
+            )
             raise UsageError("Tesseract is not installed", hint)
-        known = subprocess.run(
+        listing = subprocess.run(
             [self.command, "--list-langs"], capture_output=True, text=True, timeout=60, check=False
         )
-        unknown = [name for name in self.language.split("+") if name not in known.stdout.split()]
+        languages = listing.stdout.split()
+        unknown = [name for name in self.language.split("+") if name not in languages]
         if unknown:
             hint = TEXTS["language"].format(language=unknown[0])
             raise UsageError(f"Tesseract has no data for the language {unknown[0]!r}", hint)
@@ -465,11 +610,13 @@ class PageReader:
             Each name with its words in Tesseract's reading order, boxes in pixels; none where
             nothing was read, None where the program failed or ran out of time.
         """
-        left = iter(pages)
+        remaining = iter(pages)
         with ThreadPoolExecutor(self.workers) as pool:
-            while some := list(islice(left, 2 * self.workers)):
-                read = [pool.submit(self._read_page, open_page()) for _, open_page in some]
-                for (name, _), words in zip(some, read, strict=True):
+            while batch := list(islice(remaining, 2 * self.workers)):
+                readings = [
+                    (name, pool.submit(self._read_page, open_page())) for name, open_page in batch
+                ]
+                for name, words in readings:
                     yield name, words.result()
 
     def _read_page(self, page: Image) -> tuple[Word, ...] | None:

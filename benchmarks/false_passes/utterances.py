@@ -14,6 +14,7 @@ from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Split, Task, Word
 from audit.extensions.papers.utterance_training import NluRecipe, fit_nlu
 from audit.importers.registry import FORMATS
+from audit.importers.request import ImportRequest
 from benchmarks.false_passes.store import Store, digest, key_of, on_sides
 
 POOLS = {
@@ -89,7 +90,9 @@ class Utterances:
         shares: dict[Split, float] = {"member": 1.0, "heldout": 1.0}
 
         def convert(folder: Path) -> None:
-            FORMATS["snips"].convert(self.source, folder, shares, seed=0, division="official")
+            FORMATS["snips"].convert(
+                ImportRequest(self.source, folder, shares, seed=0, division="official")
+            )
 
         return manifest.load(self.store.folder("data", "snips", "imported", convert))
 

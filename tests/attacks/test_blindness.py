@@ -13,6 +13,7 @@ from audit.attacks import blind_baseline
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, Task, Word
 from audit.corpus.manifest import load
 from audit.importers.registry import FORMATS
+from audit.importers.request import ImportRequest
 from audit.measurements import Estimate, Unresolved
 
 sroie = FORMATS["sroie"]
@@ -274,7 +275,7 @@ def test_real_receipts_split_by_year_are_caught_and_split_at_random_are_not(tmp_
     folder = REPOSITORY.parent / "shared" / "data" / "sroie"
     if not folder.is_dir():
         pytest.skip(f"the real corpora are not at {folder}")
-    sroie.convert(folder, tmp_path / "data", {"member": 0.2, "heldout": 0.2}, seed=7)
+    sroie.convert(ImportRequest(folder, tmp_path / "data", {"member": 0.2, "heldout": 0.2}, seed=7))
     whole = load(tmp_path / "data")
     assert not by_document(whole).told_apart
     dated = [

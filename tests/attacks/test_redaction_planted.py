@@ -31,6 +31,7 @@ from audit.corpus import manifest
 from audit.corpus.documents import CATEGORIES, Document, Entity, Word
 from audit.engine.interface import SILENT
 from audit.importers.registry import FORMATS
+from audit.importers.request import ImportRequest
 from audit.measurements import Unresolved
 from audit.targets.interface import NoModel
 
@@ -478,7 +479,7 @@ def test_under_a_mask_of_one_length_no_word_of_a_value_is_left_to_count():
 @pytest.mark.skipif(not TAB.is_dir(), reason="the corpora are not here")
 def test_tfidf_and_a_linear_svm_tell_three_kinds_in_four_of_tab_under_a_fixed_mask(tmp_path):
     """The Text Anonymization Benchmark: the anchors of methods.md#redaction-context."""
-    FORMATS["tab"].convert(TAB, tmp_path / "tab", {"member": 0.5, "heldout": 0.5}, 0)
+    FORMATS["tab"].convert(ImportRequest(TAB, tmp_path / "tab", {"member": 0.5, "heldout": 0.5}, 0))
     found = redacted.findings(manifest.load(tmp_path / "tab"))
     accuracy = measured(found, "accuracy")
     assert (accuracy.n, accuracy.clusters) == (7320, 127)

@@ -11,6 +11,7 @@ from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
 from audit.errors import ManifestError, UsageError
 from audit.importers.registry import FORMATS
+from audit.importers.request import ImportRequest
 
 docvqa = FORMATS["docvqa"]
 
@@ -99,7 +100,7 @@ def source(tmp_path: Path) -> Path:
 def test_questions_words_and_report(source: Path, tmp_path: Path) -> None:
     ocr = ocr_of("TOTAL 9.00", "A. Person", " ", width=200, height=400)
     (source / "spdocvqa_ocr" / "xnbl0037_1.json").write_text(json.dumps(ocr))
-    report = docvqa.convert(source, tmp_path / "out", ALL_MEMBERS, seed=1)
+    report = docvqa.convert(ImportRequest(source, tmp_path / "out", ALL_MEMBERS, seed=1))
     corpus = manifests.load(tmp_path / "out")
     assert (corpus.manifest.name, corpus.manifest.task.kind) == ("docvqa", "question-answering")
     assert corpus.manifest.membership.assigned == "random"
@@ -143,7 +144,7 @@ def test_questions_words_and_report(source: Path, tmp_path: Path) -> None:
 )
 def test_layouts_that_are_about(layout: dict[str, Any], tmp_path: Path) -> None:
     src = lay_out(tmp_path / "src", [entry(1, "a_1")], [entry(2, "b_1")], **layout)
-    docvqa.convert(src, tmp_path / "out", ALL_MEMBERS, seed=1)
+    docvqa.convert(ImportRequest(src, tmp_path / "out", ALL_MEMBERS, seed=1))
     assert [d.id for d in manifests.load(tmp_path / "out").documents] == ["a_1", "b_1"]
 
 
@@ -156,7 +157,7 @@ def test_folders_by_part_are_read_together_and_question_types_win(tmp_path: Path
             file.rename(src / part / kind / file.name)
         (src / folder).rmdir()
     (src / "train_v1.0.json").write_text("not read")
-    docvqa.convert(src, tmp_path / "out", ALL_MEMBERS, seed=1)
+    docvqa.convert(ImportRequest(src, tmp_path / "out", ALL_MEMBERS, seed=1))
     assert len(manifests.load(tmp_path / "out").documents) == 2
     (src / "val" / "documents" / "a_1.png").write_bytes(
         (src / "train" / "documents" / "a_1.png").read_bytes()
@@ -164,7 +165,7 @@ def test_folders_by_part_are_read_together_and_question_types_win(tmp_path: Path
     with pytest.raises(
         ManifestError, match=r"val/documents/a_1\.png: another file of this name is there"
     ):
-        docvqa.convert(src, tmp_path / "again", ALL_MEMBERS, seed=1)
+        docvqa.convert(ImportRequest(src, tmp_path / "again", ALL_MEMBERS, seed=1))
 
 
 def test_pages_of_one_document_and_equal_images_share_a_split(source: Path, tmp_path: Path) -> None:
@@ -172,7 +173,7 @@ def test_pages_of_one_document_and_equal_images_share_a_split(source: Path, tmp_
     (images / "snbx0223_4.png").write_bytes((images / "ffbf0227_1.png").read_bytes())
     shares: dict[Split, float] = {"member": 0.4, "heldout": 0.4, "public": 0.2}
     for seed in range(8):
-        report = docvqa.convert(source, tmp_path / str(seed), shares, seed)
+        report = docvqa.convert(ImportRequest(source, tmp_path / str(seed), shares, seed))
         split = {
             document.id: document.split
             for document in manifests.load(tmp_path / str(seed)).documents
@@ -186,7 +187,7 @@ def test_pages_of_one_document_and_equal_images_share_a_split(source: Path, tmp_
 
 def test_the_official_division_keeps_to_the_parts(source: Path, tmp_path: Path) -> None:
     for seed in range(8):
-        docvqa.convert(source, tmp_path / str(seed), OFFICIAL, seed, "official")
+        docvqa.convert(ImportRequest(source, tmp_path / str(seed), OFFICIAL, seed, "official"))
         corpus = manifests.load(tmp_path / str(seed))
         split = {document.id: document.split for document in corpus.documents}
         assert corpus.manifest.membership.assigned == "official"
@@ -202,12 +203,12 @@ def test_what_was_trained_on_is_never_held_out(source: Path, tmp_path: Path) -> 
     content["data"].append(entry(902, "xnbl0037_1", "Asked of the validation part?"))
     (source / "val_v1.0_withQT.json").write_text(json.dumps(content))
     everything: dict[Split, float] = {"member": 1.0, "heldout": 1.0}
-    report = docvqa.convert(source, tmp_path / "out", everything, 1, "official")
+    report = docvqa.convert(ImportRequest(source, tmp_path / "out", everything, 1, "official"))
     corpus = manifests.load(tmp_path / "out")
     assert {d.id for d in corpus.of("heldout")} == {"pybv0228_81"}
     assert [q.id for q in corpus.document("xnbl0037_1").questions] == ["337", "338"]
     assert (report.documents["left out"], list(report.notes.values())) == (1, [1, 1])
-    docvqa.convert(source, tmp_path / "drawn", ALL_MEMBERS, 1)
+    docvqa.convert(ImportRequest(source, tmp_path / "drawn", ALL_MEMBERS, 1))
     questions = manifests.load(tmp_path / "drawn").document("xnbl0037_1").questions
     assert [q.id for q in questions] == ["337", "338", "902"]
 
@@ -218,4 +219,4 @@ def test_two_files_of_questions_are_refused(source: Path, tmp_path: Path) -> Non
     with pytest.raises(
         UsageError, match=r"several files of questions: train_v1\.json, train_v2\.json"
     ):
-        docvqa.convert(source, tmp_path / "out", ALL_MEMBERS, 1)
+        docvqa.convert(ImportRequest(source, tmp_path / "out", ALL_MEMBERS, 1))

@@ -18,6 +18,7 @@ from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
 from audit.errors import ManifestError, UsageError
 from audit.importers.registry import FORMATS
+from audit.importers.request import ImportRequest
 
 pfl_docvqa = FORMATS["pfl-docvqa"]
 
@@ -83,7 +84,9 @@ def test_records_become_pages_with_providers(name: str, tmp_path: Path) -> None:
         record(4, "d3_p0", None, answers="elsewhere"),
     ]
     report = pfl_docvqa.convert(
-        lay_out(tmp_path / "src", {name: records}), tmp_path / "out", ALL_MEMBERS, seed=1
+        ImportRequest(
+            lay_out(tmp_path / "src", {name: records}), tmp_path / "out", ALL_MEMBERS, seed=1
+        )
     )
     corpus = manifests.load(tmp_path / "out")
     assert (corpus.manifest.name, corpus.manifest.task.kind) == ("pfl-docvqa", "question-answering")
@@ -115,7 +118,7 @@ def test_other_names_of_keys_and_missing_ids(tmp_path: Path) -> None:
         del item["question_id"]
     src = lay_out(tmp_path / "src", {"train.json": records}, images="documents")
     (src / "train.json").write_text(json.dumps({"data": records}))
-    pfl_docvqa.convert(src, tmp_path / "out", ALL_MEMBERS, seed=1)
+    pfl_docvqa.convert(ImportRequest(src, tmp_path / "out", ALL_MEMBERS, seed=1))
     (page,) = manifests.load(tmp_path / "out").documents
     assert (page.id, page.provider, [q.id for q in page.questions]) == (
         "d1_p0",
@@ -135,7 +138,7 @@ def test_the_official_division_knows_blue_from_red(tmp_path: Path) -> None:
     }
     src = lay_out(tmp_path / "src", parts)
     (src / "train_data_points.json").write_text('{"0": {"katz": [1, 2]}}')
-    report = pfl_docvqa.convert(src, tmp_path / "out", OFFICIAL, 1, "official")
+    report = pfl_docvqa.convert(ImportRequest(src, tmp_path / "out", OFFICIAL, 1, "official"))
     corpus = manifests.load(tmp_path / "out")
     assert corpus.manifest.membership.assigned == "official"
     assert {d.id for d in corpus.of("member")} == {"d1_p0", "d2_p0"}
@@ -144,8 +147,8 @@ def test_the_official_division_knows_blue_from_red(tmp_path: Path) -> None:
     assert report.notes["questions of another part on pages of the training part, left out"] == 1
     (src / "blue_val.json").rename(src / "part3.json")
     with pytest.raises(UsageError, match=r"part3\.json: the name does not say which part"):
-        pfl_docvqa.convert(src, tmp_path / "other", OFFICIAL, 1, "official")
-    pfl_docvqa.convert(src, tmp_path / "other", ALL_MEMBERS, 1)
+        pfl_docvqa.convert(ImportRequest(src, tmp_path / "other", OFFICIAL, 1, "official"))
+    pfl_docvqa.convert(ImportRequest(src, tmp_path / "other", ALL_MEMBERS, 1))
     assert len(manifests.load(tmp_path / "other").documents) == 5
 
 
@@ -167,7 +170,7 @@ def test_a_pickle_is_refused_unread_with_the_way_out(tmp_path: Path) -> None:
         allow_pickle=True,
     )
     with pytest.raises(UsageError) as caught:
-        pfl_docvqa.convert(src, tmp_path / "out", ALL_MEMBERS, 1)
+        pfl_docvqa.convert(ImportRequest(src, tmp_path / "out", ALL_MEMBERS, 1))
     assert caught.value.problems == (
         "blue_train.npy holds pickled records: reading them would run code from it",
     )
@@ -189,12 +192,14 @@ def test_the_way_out_works(tmp_path: Path) -> None:
     ]
     np.save(src / "blue_train.npy", np.array(records, dtype=object), allow_pickle=True)
     with pytest.raises(UsageError) as caught:
-        pfl_docvqa.convert(src, tmp_path / "out", ALL_MEMBERS, 1)
+        pfl_docvqa.convert(ImportRequest(src, tmp_path / "out", ALL_MEMBERS, 1))
     command = caught.value.hint.split("write its records as JSON: ")[1]
     subprocess.run(
         ["bash", "-c", command.replace("python", sys.executable, 1)], cwd=src, check=True
     )
-    pfl_docvqa.convert(src, tmp_path / "out", ALL_MEMBERS, 1)  # the pickle beside it is not read
+    pfl_docvqa.convert(
+        ImportRequest(src, tmp_path / "out", ALL_MEMBERS, 1)
+    )  # the pickle beside it is not read
     (page,) = manifests.load(tmp_path / "out").documents
     assert [q.id for q in page.questions] == ["7"]
 
@@ -223,14 +228,14 @@ def test_records_of_a_page_agree(changes: Record, problem: str, tmp_path: Path) 
         tmp_path / "src", {"train.json": [record(1, "d1_p0"), record(2, "d1_p0") | changes]}
     )
     with pytest.raises(ManifestError, match=re.escape(problem)):
-        pfl_docvqa.convert(src, tmp_path / "out", ALL_MEMBERS, 1)
+        pfl_docvqa.convert(ImportRequest(src, tmp_path / "out", ALL_MEMBERS, 1))
 
 
 def test_by_provider_documents_of_several_pages_stay_whole(tmp_path: Path) -> None:
     records = [record(n, f"d{n // 2:02}_p{n % 2}", f"shop {n // 8}") for n in range(64)]
     src = lay_out(tmp_path / "src", {"records.json": records})
     shares: dict[Split, float] = {"member": 0.4, "heldout": 0.4, "public": 0.2}
-    pfl_docvqa.convert(src, tmp_path / "out", shares, 0, "by-provider")
+    pfl_docvqa.convert(ImportRequest(src, tmp_path / "out", shares, 0, "by-provider"))
     corpus = manifests.load(tmp_path / "out")
     assert corpus.manifest.membership.assigned == "by-provider"
     pages: dict[str, list[Split]] = {}

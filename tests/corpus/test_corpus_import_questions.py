@@ -13,6 +13,7 @@ from audit.corpus.folding import fold
 from audit.corpus.summary import summarise
 from audit.extensions.papers.importers.sroie import FIELDS, PHRASINGS, phrasings_for
 from audit.importers.registry import FORMATS
+from audit.importers.request import ImportRequest
 
 sroie = FORMATS["sroie"]
 
@@ -51,7 +52,7 @@ def receipts(tmp_path: Path) -> Path:
 
 
 def imported(src: Path, dst: Path, seed: int = 1) -> Corpus:
-    sroie.convert(src, dst, ALL_MEMBERS, seed, task="question-answering")
+    sroie.convert(ImportRequest(src, dst, ALL_MEMBERS, seed, task="question-answering"))
     return manifests.load(dst)
 
 

@@ -10,6 +10,7 @@ from audit.corpus.documents import Split
 from audit.errors import ManifestError, UsageError
 from audit.extensions.papers.importers.snips import FILES
 from audit.importers.registry import FORMATS
+from audit.importers.request import ImportRequest
 
 MANIFEST = """
 schema = 1
@@ -61,7 +62,7 @@ def numbered(first: int, count: int) -> list[Line]:
 
 def test_utterances_tags_intents_and_labels(tmp_path: Path) -> None:
     src = lay_out(tmp_path / "src", train=[PLAY, RATE], test=[("añade  esto", "O B-item", "Add")])
-    report = snips.convert(src, tmp_path / "dst", ALL_MEMBERS, seed=1)
+    report = snips.convert(ImportRequest(src, tmp_path / "dst", ALL_MEMBERS, seed=1))
     corpus = manifests.load(tmp_path / "dst")
     assert [document.id for document in corpus.documents] == [
         "train-00001",
@@ -96,7 +97,7 @@ def test_lines_that_make_no_utterance_are_counted_and_left_out(tmp_path: Path) -
         ("play ella now", "O I-artist I-song", "PlayMusic"),
     ]
     report = snips.convert(
-        lay_out(tmp_path / "src", train=lines), tmp_path / "dst", ALL_MEMBERS, seed=1
+        ImportRequest(lay_out(tmp_path / "src", train=lines), tmp_path / "dst", ALL_MEMBERS, seed=1)
     )
     assert [d.id for d in manifests.load(tmp_path / "dst").documents] == [
         "train-00001",
@@ -123,7 +124,7 @@ def test_a_line_that_is_not_utf8_is_read_as_latin1_by_itself(tmp_path: Path) -> 
     content = lines[0].encode("latin-1") + b"\r\n" + lines[1].encode() + b"\n" + lines[2].encode()
     (src / "train" / "seq.in").write_bytes(b"\xef\xbb\xbf" + content)
     (src / "train" / "seq.out").write_text("O\nO\nO O\n")
-    report = snips.convert(src, tmp_path / "dst", ALL_MEMBERS, seed=1)
+    report = snips.convert(ImportRequest(src, tmp_path / "dst", ALL_MEMBERS, seed=1))
     found = [
         [word.text for word in document.words]
         for document in manifests.load(tmp_path / "dst").documents
@@ -146,7 +147,7 @@ def test_equal_utterances_stay_together(tmp_path: Path) -> None:
     shares: dict[Split, float] = {"member": 0.4, "heldout": 0.3, "public": 0.3}
     seen = set()
     for seed in range(8):
-        report = snips.convert(src, tmp_path / f"{seed}", shares, seed)
+        report = snips.convert(ImportRequest(src, tmp_path / f"{seed}", shares, seed))
         splits = {
             document.id: document.split
             for document in manifests.load(tmp_path / f"{seed}").documents
@@ -166,7 +167,9 @@ def test_the_official_division(tmp_path: Path) -> None:
         valid=[*numbered(20, 2), *numbered(0, 1)],
         test=numbered(30, 3),
     )
-    report = snips.convert(src, tmp_path / "dst", OFFICIAL, seed=1, division="official")
+    report = snips.convert(
+        ImportRequest(src, tmp_path / "dst", OFFICIAL, seed=1, division="official")
+    )
     corpus = manifests.load(tmp_path / "dst")
     assert corpus.manifest.membership.assigned == "official"
     assert {document.id.split("-")[0] for document in corpus.of("member")} == {"train"}
@@ -178,11 +181,13 @@ def test_the_official_division(tmp_path: Path) -> None:
     assert report.notes["copies of documents of the training part, left out"] == 1
     with pytest.raises(UsageError, match="one part only"):
         snips.convert(
-            lay_out(tmp_path / "train", train=[RATE]),
-            tmp_path / "no",
-            OFFICIAL,
-            seed=1,
-            division="official",
+            ImportRequest(
+                lay_out(tmp_path / "train", train=[RATE]),
+                tmp_path / "no",
+                OFFICIAL,
+                seed=1,
+                division="official",
+            )
         )
 
 

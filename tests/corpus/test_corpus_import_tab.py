@@ -15,6 +15,7 @@ from audit.errors import ManifestError, UsageError
 from audit.extensions.papers.importers.tab import page_of
 from audit.importers.assemble import ImportReport
 from audit.importers.registry import FORMATS
+from audit.importers.request import ImportRequest
 
 tab = FORMATS["tab"]
 
@@ -43,7 +44,12 @@ def lay_out(folder: Path, texts: dict[str, Any], mentions: dict[str, Any]) -> Pa
 def imported(folder: Path, text: str, spans: Spans) -> tuple[ImportReport, Document]:
     """The one document of a source with this text."""
     report = tab.convert(
-        lay_out(folder / "src", {"001": text}, {"001": spans}), folder / "dst", ALL_MEMBERS, seed=1
+        ImportRequest(
+            lay_out(folder / "src", {"001": text}, {"001": spans}),
+            folder / "dst",
+            ALL_MEMBERS,
+            seed=1,
+        )
     )
     return report, manifests.load(folder / "dst").document("001")
 
@@ -171,14 +177,14 @@ def test_offsets_that_fit_another_text_are_refused(tmp_path: Path) -> None:
         ManifestError,
         match="document 1 by name 4 of 4 mentions begin or end inside a word: offsets must count",
     ):
-        tab.convert(shifted, tmp_path / "no", ALL_MEMBERS, seed=1)
+        tab.convert(ImportRequest(shifted, tmp_path / "no", ALL_MEMBERS, seed=1))
     accented, spans = marked("ééé [PERSON:Ann] [ORG:Bank] and [LOC:Paris]\n[LOC:Rome]")
     in_bytes = [
         [len(accented[:offset].encode()) for offset in span[:2]] + span[2:] for span in spans[:3]
     ]
     counted = lay_out(tmp_path / "bytes", {"001": accented}, {"001": in_bytes})
     with pytest.raises(ManifestError, match="offsets must count characters"):
-        tab.convert(counted, tmp_path / "no", ALL_MEMBERS, seed=1)
+        tab.convert(ImportRequest(counted, tmp_path / "no", ALL_MEMBERS, seed=1))
 
 
 def test_the_manifest_and_the_splits(tmp_path: Path) -> None:
@@ -193,7 +199,7 @@ def test_the_manifest_and_the_splits(tmp_path: Path) -> None:
     src = lay_out(tmp_path / "src", texts, mentions)
     shares: dict[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.2}
     for seed in range(6):
-        report = tab.convert(src, tmp_path / f"{seed}", shares, seed)
+        report = tab.convert(ImportRequest(src, tmp_path / f"{seed}", shares, seed))
         corpus = manifests.load(tmp_path / f"{seed}")
         assert report.documents == {"member": 4, "heldout": 2, "public": 2, "left out": 2}
         both = [document.split for document in corpus.documents if document.id in ("900", "901")]
@@ -207,10 +213,12 @@ def test_the_manifest_and_the_splits(tmp_path: Path) -> None:
     assert corpus.manifest.redaction == Redaction("fixed")
     written = json.loads((tmp_path / "5" / "import-report.json").read_text(encoding="utf-8"))
     assert written["documents"] == report.documents
-    tab.convert(src, tmp_path / "mlm", ALL_MEMBERS, seed=1, task="mlm")
+    tab.convert(ImportRequest(src, tmp_path / "mlm", ALL_MEMBERS, seed=1, task="mlm"))
     assert manifests.load(tmp_path / "mlm").manifest.task.labels == ()
     with pytest.raises(UsageError, match="cannot teach the task spade-extraction"):
-        tab.convert(src, tmp_path / "no", ALL_MEMBERS, seed=1, task="spade-extraction")
+        tab.convert(
+            ImportRequest(src, tmp_path / "no", ALL_MEMBERS, seed=1, task="spade-extraction")
+        )
 
 
 def test_text_that_is_not_utf8(tmp_path: Path) -> None:
@@ -219,13 +227,13 @@ def test_text_that_is_not_utf8(tmp_path: Path) -> None:
     with pytest.raises(
         ManifestError, match=r"texts\.json is not UTF-8 at byte 11: save it as UTF-8"
     ):
-        tab.convert(src, tmp_path / "dst", ALL_MEMBERS, seed=1)
+        tab.convert(ImportRequest(src, tmp_path / "dst", ALL_MEMBERS, seed=1))
     (src / "texts.json").write_bytes(b"\xef\xbb\xbf" + '{"a":\r\n"Ann é"}'.encode())
-    tab.convert(src, tmp_path / "dst", ALL_MEMBERS, seed=1)
+    tab.convert(ImportRequest(src, tmp_path / "dst", ALL_MEMBERS, seed=1))
     assert texts_of(manifests.load(tmp_path / "dst").document("a")) == ["Ann", "é"]
     (src / "mentions.json").write_text("{")
     with pytest.raises(ManifestError, match=r"mentions\.json is not JSON"):
-        tab.convert(src, tmp_path / "no", ALL_MEMBERS, seed=1)
+        tab.convert(ImportRequest(src, tmp_path / "no", ALL_MEMBERS, seed=1))
 
 
 def case(name: str, annotations: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -274,7 +282,9 @@ def test_officially_what_one_annotator_would_mask_is_hidden_and_dev_and_test_are
         dev=[case("3", {"first": [NAME]})],
         test=[case("4", {"first": [DATE]})],
     )
-    report = tab.convert(src, tmp_path / "out", {"member": 1.0, "heldout": 1.0}, 1, "official")
+    report = tab.convert(
+        ImportRequest(src, tmp_path / "out", {"member": 1.0, "heldout": 1.0}, 1, "official")
+    )
     corpus = manifests.load(tmp_path / "out")
     assert [document.split for document in corpus.documents] == [
         "member",
@@ -300,6 +310,6 @@ def test_of_an_entry_for_each_annotator_the_checked_one_counts(tmp_path: Path) -
         case("1", {"b": [NAME]}, annotator_id="b", quality_checked=True),
         case("1", {"c": [DATE]}, annotator_id="c", quality_checked=False),
     ]
-    tab.convert(official(tmp_path, train=entries), tmp_path / "out", ALL_MEMBERS, 1)
+    tab.convert(ImportRequest(official(tmp_path, train=entries), tmp_path / "out", ALL_MEMBERS, 1))
     (document,) = manifests.load(tmp_path / "out").documents
     assert [document.text_of(one) for one in document.entities] == ["Ann Lee"]

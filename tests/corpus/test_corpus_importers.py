@@ -15,6 +15,7 @@ from audit.errors import EngineError, ManifestError
 from audit.files import mark_underway
 from audit.importers.locate import MIN_SCORE, Location, locate, quality_of
 from audit.importers.registry import FORMATS
+from audit.importers.request import ImportRequest
 
 funsd = FORMATS["funsd"]
 sroie = FORMATS["sroie"]
@@ -233,7 +234,7 @@ def test_reports_count_loosely_located_fields_apart(receipts: Path, tmp_path: Pa
         "address": "17 Jalan Bukit Indah 3/2 81200 Johor",
     }
     (receipts / "key" / "001.json").write_text(json.dumps(values))
-    report = sroie.convert(receipts, tmp_path / "data", ALL_MEMBERS, seed=1)
+    report = sroie.convert(ImportRequest(receipts, tmp_path / "data", ALL_MEMBERS, seed=1))
     assert (report.located["COMPANY"], report.located["DATE"]) == ({"exact": 3}, {"normalised": 2})
     assert report.located["ADDRESS"] == {"normalised": 1, "loose": 1}
     ((document, label, score),) = report.loose
@@ -243,7 +244,10 @@ def test_reports_count_loosely_located_fields_apart(receipts: Path, tmp_path: Pa
 
 def test_sroie_words_fields_and_report(receipts: Path, tmp_path: Path) -> None:
     dst = tmp_path / "out" / "data"
-    report, corpus = sroie.convert(receipts, dst, ALL_MEMBERS, seed=1), manifests.load(dst)
+    report, corpus = (
+        sroie.convert(ImportRequest(receipts, dst, ALL_MEMBERS, seed=1)),
+        manifests.load(dst),
+    )
     first = corpus.document("000")
     assert [word.text for word in first.words] == [
         *("RED", "SHOP", "NO.", "1,", "JALAN", "A,"),
@@ -288,7 +292,7 @@ def test_sroie_words_fields_and_report(receipts: Path, tmp_path: Path) -> None:
 def test_sroie_for_other_tasks(
     task: TaskKind, labels: tuple[str, ...], receipts: Path, tmp_path: Path
 ) -> None:
-    sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1, task=task)
+    sroie.convert(ImportRequest(receipts, tmp_path / "out", ALL_MEMBERS, seed=1, task=task))
     corpus = manifests.load(tmp_path / "out")
     assert (corpus.manifest.task.kind, corpus.manifest.task.labels) == (task, labels)
     assert {entity.label for document in corpus.documents for entity in document.entities} >= {
@@ -301,10 +305,10 @@ def test_equal_receipts_share_a_split_and_the_rest_is_left_out(
 ) -> None:
     for seed in range(6):
         shares: dict[Split, float] = {"member": 0.34, "public": 0.66}
-        sroie.convert(receipts, tmp_path / str(seed), shares, seed)
+        sroie.convert(ImportRequest(receipts, tmp_path / str(seed), shares, seed))
         corpus = manifests.load(tmp_path / str(seed))
         assert corpus.document("001").split == corpus.document("002").split == "public"
-    report = sroie.convert(receipts, tmp_path / "part", {"member": 0.34}, seed=0)
+    report = sroie.convert(ImportRequest(receipts, tmp_path / "part", {"member": 0.34}, seed=0))
     assert report.documents == {"member": 1, "heldout": 0, "public": 0, "left out": 2}
     assert [path.name for path in (tmp_path / "part" / "images").iterdir()] == ["000.jpg"]
 
@@ -315,7 +319,7 @@ def test_every_fault_of_a_source_is_listed(receipts: Path, tmp_path: Path) -> No
     (receipts / "img" / "002.jpg").write_bytes(b"no image")
     (receipts / "img" / "003.jpg").write_bytes(b"")
     with pytest.raises(ManifestError) as caught:
-        sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1)
+        sroie.convert(ImportRequest(receipts, tmp_path / "out", ALL_MEMBERS, seed=1))
     assert caught.value.problems == (
         "000: 000.json is not JSON",
         "001: 001.csv:1 is not x1,y1,...,TEXT with 8 numbers (2 times)",
@@ -334,7 +338,7 @@ def test_a_full_disk_leaves_nothing(
     before = sorted(tmp_path.rglob("*"))
     monkeypatch.setattr(manifests.shutil, "copyfile", full)
     with pytest.raises(EngineError, match="No space left on device"):
-        sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1)
+        sroie.convert(ImportRequest(receipts, tmp_path / "out", ALL_MEMBERS, seed=1))
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -343,7 +347,7 @@ def test_the_current_folder_is_a_destination(
 ) -> None:
     (tmp_path / "out").mkdir()
     monkeypatch.chdir(tmp_path / "out")
-    sroie.convert(receipts, Path("."), ALL_MEMBERS, seed=1)
+    sroie.convert(ImportRequest(receipts, Path("."), ALL_MEMBERS, seed=1))
     assert len(manifests.load(tmp_path / "out").documents) == 3
 
 
@@ -356,9 +360,9 @@ def test_what_a_killed_import_left_goes_and_what_another_writes_stays(
         mark_underway(draft),
         pytest.raises(EngineError, match=r"\.out\.import\.tmp: another command is writing it"),
     ):
-        sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1)
+        sroie.convert(ImportRequest(receipts, tmp_path / "out", ALL_MEMBERS, seed=1))
     assert not (tmp_path / "out").exists()
-    sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1)
+    sroie.convert(ImportRequest(receipts, tmp_path / "out", ALL_MEMBERS, seed=1))
     assert not draft.exists()
 
 
@@ -397,7 +401,7 @@ def forms(tmp_path: Path) -> Path:
 
 
 def test_funsd_words_fields_links_and_report(forms: Path, tmp_path: Path) -> None:
-    report = funsd.convert(forms, tmp_path / "out", ALL_MEMBERS, seed=1)
+    report = funsd.convert(ImportRequest(forms, tmp_path / "out", ALL_MEMBERS, seed=1))
     (document,) = manifests.load(tmp_path / "out").documents
     assert [word.text for word in document.words] == ["FORM", "Date:", "1", "May", "page"]
     assert [(e.id, e.label, document.text_of(e), e.attack) for e in document.entities] == [
@@ -428,7 +432,7 @@ def test_funsd_words_fields_links_and_report(forms: Path, tmp_path: Path) -> Non
 def test_funsd_for_other_tasks(
     task: TaskKind, labels: tuple[str, ...], forms: Path, tmp_path: Path
 ) -> None:
-    funsd.convert(forms, tmp_path / "out", ALL_MEMBERS, seed=1, task=task)
+    funsd.convert(ImportRequest(forms, tmp_path / "out", ALL_MEMBERS, seed=1, task=task))
     corpus = manifests.load(tmp_path / "out")
     assert (corpus.manifest.task.kind, corpus.manifest.task.labels) == (task, labels)
     assert corpus.documents[0].links == (("1", "2"),)  # the question, and its answer

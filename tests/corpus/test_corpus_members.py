@@ -14,6 +14,7 @@ from audit.corpus.documents import Split
 from audit.errors import ManifestError, UsageError
 from audit.importers.divide import NamedMembers, divide
 from audit.importers.registry import FORMATS
+from audit.importers.request import ImportRequest
 from audit.importers.source import Options as SourceOptions
 
 funsd = FORMATS["funsd"]
@@ -47,7 +48,7 @@ def imported(*arguments: object, text: str | None = None) -> str:
 
 def test_members_that_are_named_are_members_and_their_copies_are_left_out(forms, tmp_path):
     given = NamedMembers(("f00", "images/f01.png", "f02.json", "f10"))
-    report = funsd.convert(forms, tmp_path / "out", HALVES, 5, division=given)
+    report = funsd.convert(ImportRequest(forms, tmp_path / "out", HALVES, 5, division=given))
     corpus = manifests.load(tmp_path / "out")
     assert {document.id for document in corpus.of("member")} == {"f00", "f01", "f02", "f10"}
     assert report.documents == {"member": 4, "heldout": 4, "public": 3, "left out": 1}
@@ -62,7 +63,11 @@ def test_a_name_that_no_document_has_is_refused(forms, tmp_path):
         ManifestError,
         match=r"1 of 2 names are those of no document of the source\. The first is name 2 of the file",
     ):
-        funsd.convert(forms, tmp_path / "out", HALVES, 5, division=NamedMembers(("f00", "f99.png")))
+        funsd.convert(
+            ImportRequest(
+                forms, tmp_path / "out", HALVES, 5, division=NamedMembers(("f00", "f99.png"))
+            )
+        )
     assert not (tmp_path / "out").exists()
 
 
@@ -76,7 +81,9 @@ def test_a_source_with_its_own_division_takes_names_too(tmp_path):
         (folder / "seq.out").write_text("O B-track I-track\n" * count)
         (folder / "label").write_text("PlayMusic\n" * count)
     given, stated = NamedMembers(("train-00001", "test-00003")), SourceOptions(assigned="by-date")
-    snips.convert(tmp_path / "snips", tmp_path / "out", HALVES, 0, given, options=stated)
+    snips.convert(
+        ImportRequest(tmp_path / "snips", tmp_path / "out", HALVES, 0, given, options=stated)
+    )
     corpus = manifests.load(tmp_path / "out")
     assert {document.id for document in corpus.of("member")} == {"train-00001", "test-00003"}
     assert Counter(document.split for document in corpus.documents) == {
@@ -205,7 +212,7 @@ def test_held_out_documents_may_be_named_too(forms, tmp_path):
 def test_a_document_cannot_be_trained_on_and_kept_out(forms, tmp_path):
     given = NamedMembers(("f00", "f01"), heldout=("f01.png",))
     with pytest.raises(ManifestError, match="1 documents are in --members and in --heldout"):
-        funsd.convert(forms, tmp_path / "out", HALVES, 5, division=given)
+        funsd.convert(ImportRequest(forms, tmp_path / "out", HALVES, 5, division=given))
 
 
 def test_a_second_folder_was_not_trained_on(forms, tmp_path):

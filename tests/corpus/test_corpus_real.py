@@ -26,6 +26,7 @@ from audit.extensions.papers.importers.sroie import FIELDS, PHRASINGS
 from audit.importers.assemble import ImportReport
 from audit.importers.divide import equal_images
 from audit.importers.registry import FORMATS
+from audit.importers.request import ImportRequest
 
 funsd = FORMATS["funsd"]
 snips = FORMATS["snips"]
@@ -64,7 +65,9 @@ def _pictures_are_compared_once() -> Iterator[None]:
 def real_receipts(real_data, tmp_path_factory) -> tuple[ImportReport, Corpus]:
     """SROIE, imported once for all tests; read only."""
     dst = tmp_path_factory.mktemp("sroie") / "data"
-    return sroie.convert(real_data / "sroie", dst, SHARES, seed=7), manifests.load(dst)
+    return sroie.convert(ImportRequest(real_data / "sroie", dst, SHARES, seed=7)), manifests.load(
+        dst
+    )
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +86,9 @@ def tokens(real_data):
 @pytest.fixture(scope="module")
 def forms(real_data, tmp_path_factory):
     dst = tmp_path_factory.mktemp("funsd") / "data"
-    return funsd.convert(real_data / "funsd", dst, SHARES, seed=7), manifests.load(dst)
+    return funsd.convert(ImportRequest(real_data / "funsd", dst, SHARES, seed=7)), manifests.load(
+        dst
+    )
 
 
 def test_sroie_fields(real_receipts, real_data, tokens):
@@ -160,7 +165,7 @@ def test_sroie_by_company(real_data, tmp_path):
     picture twice."""
     shares: dict[Split, float] = {"member": 0.4, "heldout": 0.4, "public": 0.2}
     report = sroie.convert(
-        real_data / "sroie", tmp_path / "out", shares, seed=7, division="by-provider"
+        ImportRequest(real_data / "sroie", tmp_path / "out", shares, seed=7, division="by-provider")
     )
     corpus, notes = manifests.load(tmp_path / "out"), report.notes
     assert (notes["providers in"], notes["providers out"], notes["providers public"]) == (
@@ -181,7 +186,9 @@ def test_sroie_by_company(real_data, tmp_path):
 
 def test_real_receipts_as_questions(real_data, tmp_path):
     report = sroie.convert(
-        real_data / "sroie", tmp_path / "out", SHARES, seed=7, task="question-answering"
+        ImportRequest(
+            real_data / "sroie", tmp_path / "out", SHARES, seed=7, task="question-answering"
+        )
     )
     corpus = manifests.load(tmp_path / "out")
     questions = [question for document in corpus.documents for question in document.questions]
@@ -277,7 +284,9 @@ def test_tab_mentions(real_data, tmp_path):
 
     The 21 that overlap a longer one are left out, and no character is lost.
     """
-    report = tab.convert(real_data / "tab", tmp_path / "tab", {"member": 1.0}, seed=7)
+    report = tab.convert(
+        ImportRequest(real_data / "tab", tmp_path / "tab", {"member": 1.0}, seed=7)
+    )
     corpus = manifests.load(tmp_path / "tab")
     assert (len(corpus.documents), sum(report.fields.values())) == (127, 7341)
     assert {reason for *_, reason in report.unlocated} == {"overlapping"}
@@ -306,7 +315,7 @@ def test_tab_mentions(real_data, tmp_path):
 
 def test_snips_utterances(real_data, tmp_path):
     """13,084 to train, 700 and 700 to choose and test; 39 slots, 7 intents, none left out."""
-    report = snips.convert(real_data / "snips", tmp_path / "snips", SHARES, seed=7)
+    report = snips.convert(ImportRequest(real_data / "snips", tmp_path / "snips", SHARES, seed=7))
     corpus = manifests.load(tmp_path / "snips")
     parts = Counter(document.id.split("-")[0] for document in corpus.documents)
     assert (parts, len(report.fields)) == ({"train": 13084, "valid": 700, "test": 700}, 39)
@@ -329,7 +338,9 @@ def test_official_parts_of_snips(real_data, tmp_path):
     """
     official: dict[Split, float] = {"member": 0.25, "heldout": 1.0}
     divided = snips.convert(
-        real_data / "snips", tmp_path / "official", official, seed=7, division="official"
+        ImportRequest(
+            real_data / "snips", tmp_path / "official", official, seed=7, division="official"
+        )
     )
     copies = divided.notes["copies of documents of the training part, left out"]
     assert divided.documents["heldout"] == 1400 - copies == 1359

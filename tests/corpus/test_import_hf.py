@@ -14,6 +14,7 @@ from audit.corpus import manifest as manifests
 from audit.corpus.documents import SPLITS, Split
 from audit.errors import ManifestError, UsageError
 from audit.importers.registry import FORMATS
+from audit.importers.request import ImportRequest
 from audit.importers.source import Options as SourceOptions
 
 hf = FORMATS["hf"]
@@ -67,7 +68,10 @@ def saved(tmp_path_factory):
 
 
 def test_a_saved_data_set_of_tagged_words(saved, tmp_path):
-    report, corpus = hf.convert(saved, tmp_path / "out", ALL, 1), manifests.load(tmp_path / "out")
+    report, corpus = (
+        hf.convert(ImportRequest(saved, tmp_path / "out", ALL, 1)),
+        manifests.load(tmp_path / "out"),
+    )
     assert (corpus.manifest.task.kind, corpus.manifest.task.labels) == (
         "token-classification",
         tuple(TAGS),
@@ -95,7 +99,9 @@ def test_a_saved_data_set_of_tagged_words(saved, tmp_path):
 
 
 def test_its_own_division(saved, tmp_path):
-    hf.convert(saved, tmp_path / "out", {"member": 1.0, "heldout": 1.0}, 1, "official")
+    hf.convert(
+        ImportRequest(saved, tmp_path / "out", {"member": 1.0, "heldout": 1.0}, 1, "official")
+    )
     corpus = manifests.load(tmp_path / "out")
     assert {document.id for document in corpus.of("heldout")} == {"test-0", "test-1"}
     assert len(corpus.of("member")) == len(corpus.documents) - 2 == 4
@@ -122,7 +128,9 @@ def test_splits_are_no_single_side(saved, tmp_path):
     }
     for (src, heldout_from), said in cases.items():
         with pytest.raises(UsageError) as caught:
-            hf.convert(src, tmp_path / "out", {"heldout": 1.0}, 1, heldout_from=heldout_from)
+            hf.convert(
+                ImportRequest(src, tmp_path / "out", {"heldout": 1.0}, 1, heldout_from=heldout_from)
+            )
         assert said in " ".join(caught.value.lines)
         assert src == saved.parent or "the splits train and test" in str(caught.value)
     assert not (tmp_path / "out").exists()
@@ -169,7 +177,9 @@ def test_parquet_files_with_questions(tmp_path):
         str(tmp_path / "src" / "data" / "train-00000-of-00001.parquet")
     )
     report = hf.convert(
-        tmp_path / "src", tmp_path / "out", ALL, 1, options=SourceOptions(provider="issuer")
+        ImportRequest(
+            tmp_path / "src", tmp_path / "out", ALL, 1, options=SourceOptions(provider="issuer")
+        )
     )
     corpus = manifests.load(tmp_path / "out")
     assert corpus.manifest.task.kind == "question-answering"
@@ -193,7 +203,9 @@ def test_questions_about_texts_as_squad_has_them(tmp_path):
     found = ((["Ann"], [0]), (["9.00"], [9]), ([], []))
     rows["answers"] = [{"text": text, "answer_start": start} for text, start in found]
     datasets.Dataset.from_dict(rows).save_to_disk(str(tmp_path / "src"))
-    report = hf.convert(tmp_path / "src", tmp_path / "out", ALL, 1, task="extractive-qa")
+    report = hf.convert(
+        ImportRequest(tmp_path / "src", tmp_path / "out", ALL, 1, task="extractive-qa")
+    )
     corpus = manifests.load(tmp_path / "out")
     assert {document.id: len(document.questions) for document in corpus.documents} == {
         "a": 2,
@@ -248,13 +260,13 @@ def test_a_saved_data_set_that_names_files_outside_it_is_refused(saved, tmp_path
         ManifestError,
         match=r"state\.json: a path that the source names is refused: the path leaves",
     ):
-        hf.convert(tmp_path / "src", tmp_path / "out", ALL, 1)
+        hf.convert(ImportRequest(tmp_path / "src", tmp_path / "out", ALL, 1))
     (tmp_path / "src" / "dataset_dict.json").write_text('{"splits": ["../../x"]}')
     with pytest.raises(
         ManifestError,
         match=r"dataset_dict\.json: a path that the source names is refused: the path leaves",
     ):
-        hf.convert(tmp_path / "src", tmp_path / "out", ALL, 1)
+        hf.convert(ImportRequest(tmp_path / "src", tmp_path / "out", ALL, 1))
 
 
 @pytest.mark.parametrize("name", ["pyarrow", "pypdfium2"])
@@ -264,7 +276,7 @@ def test_a_library_that_is_missing_is_named(name, saved, tmp_path, monkeypatch):
     (tmp_path / "pdfs" / "a.pdf").write_bytes(b"%PDF")
     form, src = ("hf", saved) if name == "pyarrow" else ("pdf", tmp_path / "pdfs")
     with pytest.raises(UsageError, match=f"needs the library {name}") as caught:
-        FORMATS[form].convert(src, tmp_path / "out", ALL, 1)
+        FORMATS[form].convert(ImportRequest(src, tmp_path / "out", ALL, 1))
     assert (
         caught.value.hint == f"pip install 'docaudit[{'datasets' if name == 'pyarrow' else 'pdf'}]'"
     )
@@ -278,7 +290,7 @@ def test_values_nested_too_deeply_are_refused(tmp_path):
     }
     (tmp_path / "metadata.jsonl").write_text(json.dumps(row))
     with pytest.raises(ManifestError, match="nested too deeply"):
-        hf.convert(tmp_path, tmp_path / "out", ALL, 1)
+        hf.convert(ImportRequest(tmp_path, tmp_path / "out", ALL, 1))
 
 
 def test_conversations_of_two_parquet_files_share_one_prompt(tmp_path):
@@ -290,11 +302,13 @@ def test_conversations_of_two_parquet_files_share_one_prompt(tmp_path):
         ]
         datasets.Dataset.from_dict({"messages": turns}).to_parquet(tmp_path / f"{name}.parquet")
     hf.convert(
-        tmp_path / "train.parquet",
-        tmp_path / "out",
-        {"heldout": 1.0},
-        1,
-        heldout_from=tmp_path / "test.parquet",
+        ImportRequest(
+            tmp_path / "train.parquet",
+            tmp_path / "out",
+            {"heldout": 1.0},
+            1,
+            heldout_from=tmp_path / "test.parquet",
+        )
     )
     corpus = manifests.load(tmp_path / "out")
     assert corpus.manifest.recipe.prompt == "Read this.\n\n{text}\n\n{question}"

@@ -19,6 +19,7 @@ from watching import Listener, watched
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
 from audit.importers.registry import FORMATS
+from audit.importers.request import ImportRequest
 
 hf = FORMATS["hf"]
 ALL: dict[Split, float] = {"member": 1.0}
@@ -115,7 +116,7 @@ def test_no_address_in_a_data_set_is_connected_to(
         address = f"{scheme}://127.0.0.1:{listener.port}/x.png"
         LAYOUTS[layout](tmp_path / "src", *table("extra", kind, datasets.Image(), address))
         with watched() as seen:
-            hf.convert(tmp_path / "src", tmp_path / "out", ALL, 1, task="mlm")
+            hf.convert(ImportRequest(tmp_path / "src", tmp_path / "out", ALL, 1, task="mlm"))
         assert (listener.accepted, seen.connections) == (0, [])
     assert len(manifests.load(tmp_path / "out").documents) == 3
 
@@ -127,7 +128,7 @@ def test_no_file_outside_the_source_is_opened(kind: str, layout: str, tmp_path: 
     outside.write_bytes(picture(99))
     LAYOUTS[layout](tmp_path / "src", *table("extra", kind, datasets.Image(), str(outside)))
     with watched() as seen:
-        hf.convert(tmp_path / "src", tmp_path / "out", ALL, 1, task="mlm")
+        hf.convert(ImportRequest(tmp_path / "src", tmp_path / "out", ALL, 1, task="mlm"))
     assert outside not in seen.opened
     assert len(manifests.load(tmp_path / "out").documents) == 3
 
@@ -184,7 +185,11 @@ def test_names_of_classes_are_not_read_from_a_file(tmp_path: Path) -> None:
     }
     (tmp_path / "src" / "dataset_info.json").write_text(json.dumps({"features": told}))
     with watched() as seen:
-        hf.convert(tmp_path / "src", tmp_path / "out", ALL, 1, task="document-classification")
+        hf.convert(
+            ImportRequest(
+                tmp_path / "src", tmp_path / "out", ALL, 1, task="document-classification"
+            )
+        )
     assert tmp_path / "names" not in seen.opened
     assert {document.label for document in manifests.load(tmp_path / "out").documents} == {"0", "1"}
 

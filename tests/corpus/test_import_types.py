@@ -13,6 +13,7 @@ from audit.corpus import manifest as manifests
 from audit.corpus.documents import Document, Split
 from audit.errors import ManifestError, UsageError
 from audit.importers.registry import FORMATS
+from audit.importers.request import ImportRequest
 
 ALL: dict[Split, float] = {"member": 1.0}
 DAY = datetime.date(2024, 2, 29)
@@ -35,7 +36,7 @@ def imported(tmp_path: Path, **columns: Any) -> tuple[Document, ...]:
     (tmp_path / "src").mkdir()
     texts = [f"text {number} of 2024" for number in range(3)]
     pq.write_table(pa.table({"text": texts, **columns}), tmp_path / "src" / "train.parquet")
-    FORMATS["hf"].convert(tmp_path / "src", tmp_path / "out", ALL, 1)
+    FORMATS["hf"].convert(ImportRequest(tmp_path / "src", tmp_path / "out", ALL, 1))
     return manifests.load(tmp_path / "out").documents
 
 
@@ -74,4 +75,4 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     table = pa.table([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])
     pq.write_table(table, tmp_path / "src" / "train.parquet")
     with pytest.raises(UsageError, match="two columns of one name: text; rename one of them"):
-        FORMATS["hf"].convert(tmp_path / "src", tmp_path / "out", ALL, 1)
+        FORMATS["hf"].convert(ImportRequest(tmp_path / "src", tmp_path / "out", ALL, 1))

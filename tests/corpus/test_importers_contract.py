@@ -15,6 +15,7 @@ from audit.corpus.documents import Split
 from audit.errors import ManifestError, UsageError
 from audit.importers.named import NamedMembers
 from audit.importers.registry import FORMATS
+from audit.importers.request import ImportRequest
 from audit.workflows.init import guess_format
 
 IMAGES = (".png", ".jpg")
@@ -207,17 +208,23 @@ def test_what_cannot_be_done_is_refused(kind: str, src: Path, tmp_path: Path) ->
     ]
     for source, dst, shares, message in cases:
         with pytest.raises(UsageError, match=message):
-            importer.convert(source, dst, shares, 1)
+            importer.convert(ImportRequest(source, dst, shares, 1))
     with pytest.raises(
         (UsageError, ManifestError), match=r"cannot teach|nothing to learn the task|has links"
     ):
         importer.convert(
-            src, tmp_path / "out", ALL, 1, task="spade-linking" if kind != "funsd" else "parsing"
+            ImportRequest(
+                src,
+                tmp_path / "out",
+                ALL,
+                1,
+                task="spade-linking" if kind != "funsd" else "parsing",
+            )
         )
     for rule, takes in (("official", importer.parts), ("by-provider", importer.providers)):
         if not takes:
             with pytest.raises(UsageError, match=r"has one part only|names no providers"):
-                importer.convert(src, tmp_path / "out", ALL, 1, rule)  # type: ignore[arg-type]
+                importer.convert(ImportRequest(src, tmp_path / "out", ALL, 1, rule))  # type: ignore[arg-type]
     assert not (tmp_path / "out").exists()
 
 

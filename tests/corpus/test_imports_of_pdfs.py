@@ -10,6 +10,7 @@ from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split, Word
 from audit.errors import UsageError
 from audit.importers.registry import FORMATS
+from audit.importers.request import ImportRequest
 from audit.importers.words import PageReader
 
 ALL: dict[Split, float] = {"member": 1.0}
@@ -27,7 +28,7 @@ def write_pdf(path: Path, *pages: str) -> None:
 def test_a_table_about_pdfs(tmp_path):
     write_pdf(tmp_path / "src" / "a.pdf", "Hello", "Total due 9.75 today")
     (tmp_path / "src" / "values.csv").write_text("file,key,value\na.pdf,total,9.75\n")
-    FORMATS["csv"].convert(tmp_path / "src", tmp_path / "out", ALL, 1)
+    FORMATS["csv"].convert(ImportRequest(tmp_path / "src", tmp_path / "out", ALL, 1))
     second = manifests.load(tmp_path / "out").document("a-2")
     assert [(one.label, second.text_of(one)) for one in second.entities] == [("total", "9.75")]
 
@@ -49,9 +50,13 @@ def test_values_are_located_on_scanned_pdfs(tmp_path, monkeypatch):
     )
     (tmp_path / "src" / "values.csv").write_text("file,key,value\na.pdf,total,9.75\n")
     with pytest.raises(UsageError) as caught:
-        FORMATS["csv"].convert(tmp_path / "src", tmp_path / "out", ALL, 1, task="mlm")
+        FORMATS["csv"].convert(
+            ImportRequest(tmp_path / "src", tmp_path / "out", ALL, 1, task="mlm")
+        )
     assert "--ocr eng" in caught.value.hint
-    FORMATS["csv"].convert(tmp_path / "src", tmp_path / "out", ALL, 1, task="token-classification")
+    FORMATS["csv"].convert(
+        ImportRequest(tmp_path / "src", tmp_path / "out", ALL, 1, task="token-classification")
+    )
     second = manifests.load(tmp_path / "out").document("a-2")
     assert [(one.label, second.text_of(one)) for one in second.entities] == [("total", "9.75")]
     assert second.words[0].box == (50, 10, 90, 30)
@@ -62,7 +67,7 @@ def test_pdfs_are_rendered_with_the_words_of_their_text_layer(tmp_path):
     style = "@page {size: 400pt 200pt; margin: 0} p {position: absolute; left: 200pt; top: 100pt; margin: 0}"
     write_pdf(folder / "one.pdf", f"<style>{style}</style>Total 9.00")
     write_pdf(folder / "two.pdf", "first", "second")
-    report = FORMATS["pdf"].convert(tmp_path / "src", tmp_path / "out", ALL, 1)
+    report = FORMATS["pdf"].convert(ImportRequest(tmp_path / "src", tmp_path / "out", ALL, 1))
     corpus = manifests.load(tmp_path / "out")
     assert [document.id for document in corpus.documents] == ["one", "two-1", "two-2"]
     one = corpus.document("one")
@@ -77,7 +82,9 @@ def test_pdfs_are_rendered_with_the_words_of_their_text_layer(tmp_path):
 def test_pages_of_one_pdf_stay_together(tmp_path):
     for name in "abcdef":
         write_pdf(tmp_path / "src" / f"{name}.pdf", f"{name}1", f"{name}2")
-    FORMATS["pdf"].convert(tmp_path / "src", tmp_path / "out", {"member": 0.5, "heldout": 0.5}, 1)
+    FORMATS["pdf"].convert(
+        ImportRequest(tmp_path / "src", tmp_path / "out", {"member": 0.5, "heldout": 0.5}, 1)
+    )
     corpus = manifests.load(tmp_path / "out")
     assert all(
         corpus.document(f"{name}-1").split == corpus.document(f"{name}-2").split

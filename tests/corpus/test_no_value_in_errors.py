@@ -21,6 +21,7 @@ from audit.corpus.documents import Split
 from audit.errors import DocauditError
 from audit.importers import interface
 from audit.importers.registry import FORMATS
+from audit.importers.request import ImportRequest
 from audit.importers.source import Options
 
 ALL: dict[Split, float] = {"member": 1.0}
@@ -134,7 +135,7 @@ def contents_of(path: Path, seed: str) -> list[str]:
 def refusal_of(format_name: str, src: Path, dst: Path) -> list[str]:
     """What the error of an import says; nothing where the source is taken."""
     try:
-        FORMATS[format_name].convert(src, dst, ALL, 1)
+        FORMATS[format_name].convert(ImportRequest(src, dst, ALL, 1))
     except DocauditError as error:
         return error.lines
     return []
@@ -238,7 +239,7 @@ def test_an_address_that_is_none_is_refused_in_a_sentence(
         if path.suffix in (*TREES, ".csv"):
             path.write_text(re.sub(r"[\w/]*p\d\.png", address, path.read_text()))
     with pytest.raises(DocauditError) as caught:
-        FORMATS[kind].convert(tmp_path / "src", tmp_path / "out", ALL, 1)
+        FORMATS[kind].convert(ImportRequest(tmp_path / "src", tmp_path / "out", ALL, 1))
     assert "the name of its image is neither a path nor an address" in str(caught.value)
 
 
@@ -247,7 +248,9 @@ def test_labels_that_are_lists_or_objects_are_named_by_their_type(tmp_path: Path
     rows = [{"words": ["a", "b"], "ner_tags": [tag, tag]} for tag in ([MARK], {MARK: 1})]
     (tmp_path / "src" / "train.jsonl").write_text("\n".join(map(json.dumps, rows)))
     with pytest.raises(DocauditError) as caught:
-        FORMATS["hf"].convert(tmp_path / "src", tmp_path / "out", ALL, 1, options=Options())
+        FORMATS["hf"].convert(
+            ImportRequest(tmp_path / "src", tmp_path / "out", ALL, 1, options=Options())
+        )
     assert any(
         "ner_tags: a list is none of 0 names" in problem for problem in caught.value.problems
     )

@@ -10,6 +10,7 @@ from hostile_sources import SOURCES
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Document, Split
 from audit.importers.registry import FORMATS
+from audit.importers.request import ImportRequest
 
 ALL: dict[Split, float] = {"member": 1.0}
 
@@ -25,7 +26,7 @@ def convert(
     kind: str, src: Path, dst: Path, shares: dict[Split, float] = ALL, **more: Any
 ) -> tuple[Document, ...]:
     """Import a source, and return its documents."""
-    FORMATS[kind.split()[0]].convert(src, dst, shares, 1, **more)
+    FORMATS[kind.split()[0]].convert(ImportRequest(src, dst, shares, 1, **more))
     return manifests.load(dst).documents
 
 
