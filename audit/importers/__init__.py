@@ -1,1 +1,4 @@
-"""Formats that people have, turned into a data set: one module a format, and their list in `registry`."""
+"""Formats that people have, turned into a data set: one module a format.
+
+Their list is in `registry`.
+"""

@@ -65,24 +65,34 @@ def saved_splits(src: Path, problems: Problems) -> Iterator[Table]:
     folders = [""]
     if (src / SPLITS).is_file():
         with form_of("a list of splits"):
-            listed = parse_json(read_text(src / SPLITS), f"{SPLITS} is not JSON")
-            folders = [str(name) for name in listed["splits"]]
+            split_list = parse_json(read_text(src / SPLITS), f"{SPLITS} is not JSON")
+            folders = [str(name) for name in split_list["splits"]]
     for folder in folders:
         with problems.catch(f"{SPLITS if folder else STATE}:"), form_of("what save_to_disk writes"):
-            place = place_named(src.resolve(), folder) if folder else src
-            state, info = (
-                parse_json(read_text(place / name), f"{name} is not JSON") for name in (STATE, INFO)
-            )
-            names = [
-                (PurePosixPath(folder) / one["filename"]).as_posix() for one in state["_data_files"]
-            ]
-            paths = [place_named(src.resolve(), name) for name in names]
-            for path in paths:
-                with _readable(path):
-                    note_opened(path)
-                    check_stream(path)
-            split = str(folder or state.get("_split") or "")
-            yield _split(split, folder, paths, _open_stream, info.get("features"))
+            yield _saved_split(src, folder)
+
+
+def _saved_split(src: Path, folder: str) -> Table:
+    """Open a split that `save_to_disk` wrote.
+
+    Args:
+        src: the source.
+        folder: folder of the split within it; empty where the source is the split.
+    """
+    place = place_named(src.resolve(), folder) if folder else src
+    state = parse_json(read_text(place / STATE), f"{STATE} is not JSON")
+    info = parse_json(read_text(place / INFO), f"{INFO} is not JSON")
+    names = [
+        (PurePosixPath(folder) / data_file["filename"]).as_posix()
+        for data_file in state["_data_files"]
+    ]
+    paths = [place_named(src.resolve(), name) for name in names]
+    for path in paths:
+        with _readable(path):
+            note_opened(path)
+            check_stream(path)
+    split = str(folder or state.get("_split") or "")
+    return _split(_SplitFiles(split, folder, paths, _open_stream), info.get("features"))
 
 
 def parquet_split(name: str, paths: Sequence[Path]) -> Table:
@@ -92,23 +102,59 @@ def parquet_split(name: str, paths: Sequence[Path]) -> Table:
         UsageError: the library is missing, or a file is damaged.
         ManifestError: the files have different columns.
     """
-    return _split(name, name, paths, _open_parquet, None)
+    return _split(_SplitFiles(name, name, paths, _open_parquet), None)
 
 
-def _split(
-    name: str,
-    place: str,
-    paths: Sequence[Path],
-    opened: Callable[[Path], Any],
-    features: Mapping[str, Any] | None,
-) -> Table:
+@dataclass(frozen=True)
+class _SplitFiles:
+    """The files of a split.
+
+    Attributes:
+        name: name of the split.
+        place: place of the split, for messages; may be empty.
+        paths: the files.
+        open_file: opens a file, as `_open_stream`.
+    """
+
+    name: str
+    place: str
+    paths: Sequence[Path]
+    open_file: Callable[[Path], Any]
+
+    def read_rows(self, columns: Sequence[str]) -> Iterator[Row]:
+        """Yield the rows of all files, with these columns."""
+        index = 0
+        for path in self.paths:
+            for row in self._rows_of_file(path, columns):
+                yield f"{shown_path(self.place or 'data set')}[{index}]", row
+                index += 1
+
+    def _rows_of_file(self, path: Path, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        """Yield the rows of a file, with these columns."""
+        with _readable(path), self.open_file(path) as (schema, batches):
+            check_columns(schema, columns)
+            for batch in batches(columns):
+                # Arrow reads wherever the offsets of a file point to unless they are checked.
+                batch.validate(full=True)
+                for rows in _rows_of(batch.select(columns)):
+                    yield from rows.to_pylist()
+
+
+def _split(files: _SplitFiles, features: Mapping[str, Any] | None) -> Table:
     """Open the files of a split, which have the same columns.
 
-    `opened` opens one, `place` is for messages.
+    Args:
+        files: the files of the split.
+        features: the features of its columns; None: those that the first file holds.
+
+    Raises:
+        UsageError: the library is missing, or a file is damaged.
+        ManifestError: the files have different columns.
     """
+    paths = files.paths
     columns: list[tuple[str, ...]] = []
     for path in paths:
-        with _readable(path), opened(path) as (schema, _):
+        with _readable(path), files.open_file(path) as (schema, _):
             columns.append(tuple(schema.names))
             check_columns(schema, ())
             features = _features(schema.metadata) if features is None else features
@@ -117,22 +163,15 @@ def _split(
                 f"{name_of(path)}: its columns are not those of {name_of(paths[0])}"
             )
 
-    def read(wanted: Collection[str]) -> Iterator[Row]:
-        asked = [column for column in columns[0] if column in wanted]
-        index = 0
-        for path in paths:
-            with _readable(path), opened(path) as (schema, batches):
-                check_columns(schema, asked)
-                for batch in batches(asked):
-                    # Arrow reads wherever the offsets of a file point to unless they are checked.
-                    batch.validate(full=True)
-                    for rows in _rows_of(batch.select(asked)):
-                        for row in rows.to_pylist():
-                            yield f"{shown_path(place or 'data set')}[{index}]", row
-                            index += 1
+    def read_rows(names: Collection[str]) -> Iterator[Row]:
+        return files.read_rows([column for column in columns[0] if column in names])
 
     return Table(
-        name, columns[0], read, _class_names(features or {}), shown_path(place or "the data set")
+        files.name,
+        columns[0],
+        read_rows,
+        _class_names(features or {}),
+        shown_path(files.place or "the data set"),
     )
 
 
@@ -151,14 +190,17 @@ def _rows_of(batch: Any) -> Iterator[Any]:
 
 @contextmanager
 def _open_stream(path: Path) -> Iterator[Any]:
-    """Yield the schema of an Arrow file, and a function that yields its record batches with some of its columns."""
+    """Yield the schema of an Arrow file, and a function that yields its record batches.
+
+    They have some of its columns.
+    """
     arrow = _library()
     with arrow.memory_map(str(path)) as source:
         schema = arrow.ipc.open_stream(source).schema
 
-        def batches(asked: Sequence[str]) -> Iterator[Any]:
+        def batches(columns: Sequence[str]) -> Iterator[Any]:
             source.seek(0)
-            fields = [schema.get_field_index(name) for name in asked]
+            fields = [schema.get_field_index(name) for name in columns]
             yield from arrow.ipc.open_stream(
                 source, options=arrow.ipc.IpcReadOptions(included_fields=fields)
             )
@@ -175,9 +217,9 @@ def _open_parquet(path: Path) -> Iterator[Any]:
     note_opened(path)
     with pyarrow.parquet.ParquetFile(str(path)) as file:
 
-        def batches(asked: Sequence[str]) -> Iterator[Any]:
-            check_parquet(file.metadata, asked)
-            yield from file.iter_batches(_ROWS, columns=list(asked))
+        def batches(columns: Sequence[str]) -> Iterator[Any]:
+            check_parquet(file.metadata, columns)
+            yield from file.iter_batches(_ROWS, columns=list(columns))
 
         yield file.schema_arrow, batches
 
@@ -214,19 +256,24 @@ def _features(metadata: Mapping[bytes, bytes] | None) -> Mapping[str, Any]:
 
 def _class_names(features: Mapping[str, Any]) -> dict[str, Sequence[str]]:
     """Return the names of classes, by column, of columns of class labels and of lists of them."""
-    found: dict[str, Sequence[str]] = {}
+    class_names: dict[str, Sequence[str]] = {}
     for column, feature in features.items():
-        inner = feature[0] if isinstance(feature, list) and feature else feature
-        if isinstance(inner, dict) and inner.get("_type") in ("List", "LargeList", "Sequence"):
-            inner = inner.get("feature")
-        names = (
-            inner.get("names")
-            if isinstance(inner, dict) and inner.get("_type") == "ClassLabel"
-            else None
-        )
+        inner = _inner_feature(feature)
+        if not isinstance(inner, dict) or inner.get("_type") != "ClassLabel":
+            continue
+        names = inner.get("names")
         if isinstance(names, list) and all(isinstance(name, str) for name in names):
-            found[column] = names
-    return found
+            class_names[column] = names
+    return class_names
+
+
+def _inner_feature(feature: Any) -> Any:
+    """Return the feature of the values of a list, in either form; else the feature itself."""
+    if isinstance(feature, list) and feature:
+        feature = feature[0]
+    if isinstance(feature, dict) and feature.get("_type") in ("List", "LargeList", "Sequence"):
+        return feature.get("feature")
+    return feature
 
 
 def _library() -> Any:

@@ -1,4 +1,6 @@
-"""Conversations as models are trained with, about images or texts: JSON lines, a list, or rows of a table.
+"""Conversations as models are trained with: JSON lines, a list, or rows of a table.
+
+They are about images or texts.
 
 LLaVA, ShareGPT: {"image", "conversations": [{"from": "human", "value"}, {"from": "gpt", "value"}]};
 OpenAI, Qwen, TRL and LLaMA-Factory: {"messages": [{"role", "content"}]}, content a text or a list
@@ -7,13 +9,15 @@ user's turn is a question, the next turn of the assistant its answer. Without an
 turn of the user holds the document: `audit.importers.prompts` divides it.
 """
 
+from __future__ import annotations
+
 import base64
 import binascii
 import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, repeat
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
@@ -35,7 +39,38 @@ _ROLES = {"system": "system", "user": "user", "human": "user"} | dict.fromkeys(
 NO_IMAGE = "conversations about no image or several, left out"
 REBUILT = "prompts whose white space is not as in the source"
 _Image = str | bytes
-_Asked = tuple[Page, str, str]
+
+
+class _Answered(NamedTuple):
+    """A question about a page, and its answer; the question may stand in a prompt."""
+
+    page: Page
+    question: str
+    answer: str
+
+
+class ConversationRow(NamedTuple):
+    """A row of a source with the place that messages name.
+
+    Attributes:
+        place: place of the row.
+        values: what the row holds.
+        columns: the meanings of its keys.
+        folder: where paths of its images begin, within the source.
+        part: the part of the source's division that it is of.
+    """
+
+    place: str
+    values: Mapping[str, Any]
+    columns: Columns
+    folder: str
+    part: Part | None
+
+    @property
+    def name(self) -> str:
+        """The id of the row; empty where it has none."""
+        name = self.columns.value(self.values, "name")
+        return clean(str(name)) if isinstance(name, str | int) else ""
 
 
 class _Turn(NamedTuple):
@@ -59,143 +94,195 @@ class Chat(Importer):
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
         talks = Conversations(source)
-        for path in source.files(
-            ".json", ".jsonl", hint="give the file of conversations, or the folder that holds it"
-        ):
+        hint = "give the file of conversations, or the folder that holds it"
+        for path in source.files(".json", ".jsonl", hint=hint):
+            folder = PurePosixPath(path).parent.as_posix()
             with source.problems.catch():
                 for place, row in source.records(path):
                     with source.problems.catch(f"{place}:"):
-                        if not isinstance(row, dict):
-                            raise ManifestError("not an object")
-                        columns = Columns(row, named=source.options.columns)
-                        if not columns.talks:
-                            raise columns.refusal(place, TEXTS["no_talk"])
-                        talks.add(
-                            place,
-                            row,
-                            columns,
-                            PurePosixPath(path).parent.as_posix(),
-                            part_of(path),
-                        )
+                        columns = _columns_of(place, row, source)
+                        talks.add(ConversationRow(place, row, columns, folder, part_of(path)))
         yield from talks.pages()
 
 
+def _columns_of(place: str, row: Any, source: Source) -> Columns:
+    """Return the meanings of the keys of a row.
+
+    Raises:
+        ManifestError: the row is no object.
+        UsageError: it is no conversation.
+    """
+    if not isinstance(row, dict):
+        raise ManifestError("not an object")
+    columns = Columns(row, named=source.options.columns)
+    if not columns.talks:
+        raise columns.refusal(place, TEXTS["no_talk"])
+    return columns
+
+
 class Conversations:
-    """Yield the documents of conversations: images where any has one, else the texts in their prompts."""
+    """Yields the documents of conversations.
+
+    They are images where any conversation has one, else the texts in their prompts.
+    """
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._systems: Mapping[bool, Counter[str]] = {True: Counter(), False: Counter()}
         self._images: dict[_Image, Page] = {}
-        self._asked: list[_Asked] = []
-        self._prompts: list[_Asked] = []
+        self._about_images: list[_Answered] = []
+        self._prompts: list[_Answered] = []
 
-    def add(
-        self, place: str, row: Mapping[str, Any], columns: Columns, folder: str, part: Part | None
-    ) -> None:
-        """Add a conversation.
-
-        Args:
-            place: of the row, for messages.
-            row: of the source.
-            columns: the meanings of its keys.
-            folder: where paths of its images begin, within the source.
-            part: of the source's division that it is of.
+    def add(self, row: ConversationRow) -> None:
+        """Add the conversation of a row.
 
         Raises:
             ManifestError: it has another form.
         """
-        turns = _turns(row, columns)
-        images: list[_Image] = []
-        for turn in turns:
-            images += [image for image in turn.images if image not in images]
+        turns = _turns(row.values, row.columns)
+        images = _different_images(turns)
         if len(images) > 1:
             self._source.notes[NO_IMAGE] += 1
             return
-        talk = [turn for turn in turns if turn.role != "system"]
-        asked = [
-            (a.text, b.text) for a, b in pairwise(talk) if (a.role, b.role) == ("user", "reply")
-        ]
-        unanswered = sum(turn.role == "user" for turn in talk) - len(asked)
-        self._source.notes["turns of a user without an answer, left out"] += unanswered
-        self._systems[bool(images)][
-            "\n".join(turn.text for turn in turns if turn.role == "system").strip()
-        ] += 1
+        answered = _answered_turns(turns)
+        n_questions = sum(turn.role == "user" for turn in turns)
+        n_unanswered = n_questions - len(answered)
+        self._source.notes["turns of a user without an answer, left out"] += n_unanswered
+        system = "\n".join(turn.text for turn in turns if turn.role == "system").strip()
+        self._systems[bool(images)][system] += 1
         if images:
-            page = self._page(row, columns, images[0], folder, part)
-            page.place = page.place or place
-            self._asked += [(page, *one) for one in asked]
+            page = self._page(row, images[0])
+            page.place = page.place or row.place
+            self._about_images += [_Answered(page, *texts) for texts in answered]
         else:
-            page = Page(
-                _name(row, columns), part=part, provider=self._source.provider(row), place=place
-            )
-            self._prompts += [(page, *one) for one in asked[:1]]
+            provider = self._source.provider(row.values)
+            page = Page(row.name, part=row.part, provider=provider, place=row.place)
+            self._prompts += [_Answered(page, *texts) for texts in answered[:1]]
 
     def pages(self) -> Iterator[Page]:
-        """Yield the pages, with their questions, or with outputs where all are asked for JSON in the same words.
+        """Yield the pages, with their questions.
 
-        The text that all questions share, also those of an import's first source, becomes the
-        prompt of the manifest; a system turn that all have becomes its own.
+        They have outputs where all are asked for JSON in the same words. The text that all
+        questions share, also those of an import's first source, becomes the prompt of the manifest;
+        a system turn that all have becomes its own.
         """
         if not any(self._systems.values()):
             return
-        source, talks = self._source, self._source.kept
+        source = self._source
+        talks: list[Conversations] = source.kept
         talks.append(self)
         of_images = any(talk._images for talk in talks)
         source.notes[NO_IMAGE] += len(self._prompts) if of_images else 0
-        asked = [
-            (talk, *one) for talk in talks for one in (talk._asked if of_images else talk._prompts)
-        ]
-        template, divided = divide_prompts(
-            [question for _, _, question, _ in asked], with_text=not of_images
-        )
+        answered: list[tuple[Conversations, _Answered]] = []
         for talk in talks:
+            of_talk = talk._about_images if of_images else talk._prompts
+            answered += zip(repeat(talk), of_talk)
             talk._source.advice.clear()
             talk._source.notes[REBUILT] = 0
-        pages: dict[tuple[int, Part | None, str], Page] = {}
-        filled: list[_Asked] = []
-        for (talk, own, prompt, answer), (text, question) in zip(asked, divided, strict=True):
-            page = own if of_images else pages.setdefault((id(talk), own.part, text), own)
-            page.questions, page.output, page.unanswered = [], None, 0
-            if not of_images:
-                page.words = text_words(text)
-                source.notes[REBUILT] += fill_prompt(template, page.words, question) != keep_lines(
-                    prompt
-                )
-            filled.append((page, question, answer))
-        systems = sum((talk._systems[of_images] for talk in talks), Counter[str]())
+        if of_images:
+            template, questions = _questions_about_images(answered)
+            pages = list(self._images.values())
+        else:
+            template, questions, pages = self._questions_about_texts(answered)
+        systems = Counter[str]()
+        for talk in talks:
+            systems += talk._systems[of_images]
         source.recipe = TrainingRecipe(
-            prompt=_fill(source, template, filled), system=_system(source, systems)
+            prompt=_fill(source, template, questions), system=_system(source, systems)
         )
         for talk in talks:
             talk._source.recipe = source.recipe
-        texts = [page for (talk, _, _), page in pages.items() if talk == id(self)]
-        if len({page.name for page in texts} - {""}) < len(texts):
-            for number, page in enumerate(texts):
-                page.name = f"text-{number:06d}"
-        yield from self._images.values() if of_images else texts
+        if not of_images:
+            _number_unnamed(pages)
+        yield from pages
 
-    def _page(
-        self,
-        row: Mapping[str, Any],
-        columns: Columns,
-        image: _Image,
-        folder: str,
-        part: Part | None,
-    ) -> Page:
+    def _questions_about_texts(
+        self, answered: Sequence[tuple[Conversations, _Answered]]
+    ) -> tuple[str, list[_Answered], list[Page]]:
+        """Divide the prompts of all conversations into texts and questions.
+
+        Prompts of one text and part share a page.
+
+        Args:
+            answered: each prompt with its answer, and the conversations that it is of.
+
+        Returns:
+            The prompt of all, the questions, and the pages of these conversations.
+        """
+        prompts = [each.question for _, each in answered]
+        template, divided = divide_prompts(prompts, with_text=True)
+        pages: dict[tuple[int, Part | None, str], Page] = {}
+        questions: list[_Answered] = []
+        for (talk, each), (text, question) in zip(answered, divided, strict=True):
+            page = pages.setdefault((id(talk), each.page.part, text), each.page)
+            _forget_questions(page)
+            page.words = text_words(text)
+            rebuilt = fill_prompt(template, page.words, question)
+            self._source.notes[REBUILT] += rebuilt != keep_lines(each.question)
+            questions.append(_Answered(page, question, each.answer))
+        pages_of_self = [page for (talk_id, _, _), page in pages.items() if talk_id == id(self)]
+        return template, questions, pages_of_self
+
+    def _page(self, row: ConversationRow, image: _Image) -> Page:
         """Return the page of a conversation's image, which others may share."""
         source = self._source
-        key = source.find_image(image, folder) if isinstance(image, str) else image
-        if key not in self._images:
-            if isinstance(key, str):
-                page = Page(source.ids[key], source.root / key)
+        if isinstance(image, str):
+            image = source.find_image(image, row.folder)
+        if image not in self._images:
+            if isinstance(image, str):
+                page = Page(source.ids[image], source.root / image)
+                page.provider = source.provider(row.values, image)
             else:
-                name = _name(row, columns) or f"row-{len(self._images) + 1:06d}"
-                page = Page(name, source.save_image(key))
-            page.part = part
-            page.provider = source.provider(row, key if isinstance(key, str) else None)
-            self._images[key] = page
-        return self._images[key]
+                name = row.name or f"row-{len(self._images) + 1:06d}"
+                page = Page(name, source.save_image(image))
+                page.provider = source.provider(row.values)
+            page.part = row.part
+            self._images[image] = page
+        return self._images[image]
+
+
+def _different_images(turns: Sequence[_Turn]) -> list[_Image]:
+    """List the images of a conversation, each once."""
+    images: list[_Image] = []
+    for turn in turns:
+        images += [image for image in turn.images if image not in images]
+    return images
+
+
+def _answered_turns(turns: Sequence[_Turn]) -> list[tuple[str, str]]:
+    """List the user's turns with the replies that come next, system turns aside."""
+    talk = [turn for turn in turns if turn.role != "system"]
+    return [
+        (turn.text, reply.text)
+        for turn, reply in pairwise(talk)
+        if (turn.role, reply.role) == ("user", "reply")
+    ]
+
+
+def _forget_questions(page: Page) -> None:
+    """Take back the questions that an earlier source of the import gave a page."""
+    page.questions = []
+    page.output = None
+    page.unanswered = 0
+
+
+def _questions_about_images(
+    answered: Sequence[tuple[Conversations, _Answered]],
+) -> tuple[str, list[_Answered]]:
+    """Divide what all conversations ask of images into the words of all, and the questions."""
+    template, divided = divide_prompts([each.question for _, each in answered], with_text=False)
+    questions: list[_Answered] = []
+    for (_, each), (_, question) in zip(answered, divided, strict=True):
+        _forget_questions(each.page)
+        questions.append(_Answered(each.page, question, each.answer))
+    return template, questions
+
+
+def _number_unnamed(pages: Sequence[Page]) -> None:
+    """Number pages, unless each has a name of its own."""
+    if len({page.name for page in pages} - {""}) < len(pages):
+        for number, page in enumerate(pages):
+            page.name = f"text-{number:06d}"
 
 
 def _system(source: Source, systems: Counter[str]) -> str | None:
@@ -207,12 +294,6 @@ def _system(source: Source, systems: Counter[str]) -> str | None:
     return keep_lines(next(iter(systems), "")) or None
 
 
-def _name(row: Mapping[str, Any], columns: Columns) -> str:
-    """Return the id of a row; empty where it has none."""
-    given = columns.value(row, "name")
-    return clean(str(given)) if isinstance(given, str | int) else ""
-
-
 def _turns(row: Mapping[str, Any], columns: Columns) -> list[_Turn]:
     """Return the turns of a conversation.
 
@@ -221,11 +302,11 @@ def _turns(row: Mapping[str, Any], columns: Columns) -> list[_Turn]:
     Raises:
         ManifestError: it has another form.
     """
-    turns, prompt, completion = (
-        columns.value(row, meaning) for meaning in ("turns", "prompt", "completion")
-    )
+    prompt = columns.value(row, "prompt")
+    completion = columns.value(row, "completion")
     if columns["turns"]:
-        prompt, completion = turns, []
+        prompt = columns.value(row, "turns")
+        completion = []
     if isinstance(prompt, list) and isinstance(completion, list):
         talk = [_turn(turn, number) for number, turn in enumerate([*prompt, *completion])]
     elif isinstance(prompt, str) and isinstance(completion, str):
@@ -233,11 +314,22 @@ def _turns(row: Mapping[str, Any], columns: Columns) -> list[_Turn]:
     else:
         raise ManifestError("no list of turns, and no texts of prompt and completion")
     system = row.get("system")
-    images = [*_images(next((row[key] for key in IMAGE_KEYS if row.get(key)), None))]
-    return [_Turn("system", system if isinstance(system, str) else "", images), *talk]
+    if not isinstance(system, str):
+        system = ""
+    return [_Turn("system", system, list(_images(_first_value(row, IMAGE_KEYS)))), *talk]
+
+
+def _first_value(table: Mapping[str, Any], keys: Sequence[str]) -> Any:
+    """Return the value of the first of these keys that a table has a value of; None without one."""
+    return next((table[key] for key in keys if table.get(key)), None)
 
 
 def _turn(turn: Any, number: int) -> _Turn:
+    """Read a turn of a conversation.
+
+    Raises:
+        ManifestError: it has another form.
+    """
     if not isinstance(turn, dict):
         raise ManifestError(f"turn {number}: not an object")
     role = _ROLES.get(str(turn.get("role", turn.get("from"))).lower())
@@ -246,13 +338,13 @@ def _turn(turn: Any, number: int) -> _Turn:
     content = turn.get("content", turn.get("value"))
     texts: list[str] = []
     images: list[_Image] = []
-    for part in content if isinstance(content, list) else [content]:
-        text = part.get("text") if isinstance(part, dict) else part
+    for piece in content if isinstance(content, list) else [content]:
+        text = piece.get("text") if isinstance(piece, dict) else piece
         if isinstance(text, str):
             texts.append(text)
-        elif isinstance(part, dict):
+        elif isinstance(piece, dict):
             images += _images(
-                part.get("image", part.get("image_url", part.get("path", part.get("url"))))
+                piece.get("image", piece.get("image_url", piece.get("path", piece.get("url"))))
             )
         else:
             raise ManifestError(f"turn {number}: its content is neither a text nor a list of parts")
@@ -260,45 +352,52 @@ def _turn(turn: Any, number: int) -> _Turn:
 
 
 def _images(value: Any) -> Iterator[_Image]:
-    """Yield the images that a value names: a path, an address, bytes, also in base64, or several."""
+    """Yield the images that a value names.
+
+    It is a path, an address, bytes, also in base64, or a list of several.
+    """
     if isinstance(value, list):
-        for one in value:
-            yield from _images(one)
+        for inner in value:
+            yield from _images(inner)
     elif isinstance(value, dict):
-        yield from _images(
-            next((value[key] for key in ("bytes", "url", "path", "image") if value.get(key)), None)
-        )
+        yield from _images(_first_value(value, ("bytes", "url", "path", "image")))
     elif isinstance(value, str) and value.startswith("data:"):
-        try:
-            yield base64.b64decode(value.partition(",")[2], validate=True)
-        except (binascii.Error, ValueError):
-            raise ManifestError("an image is no valid base64") from None
-    elif isinstance(value, str | bytes) and value:
-        yield value.removeprefix("file://") if isinstance(value, str) else value
+        yield _image_of_address(value)
+    elif isinstance(value, str) and value:
+        yield value.removeprefix("file://")
+    elif isinstance(value, bytes) and value:
+        yield value
 
 
-def _fill(source: Source, template: str, asked: Sequence[_Asked]) -> str | None:
+def _image_of_address(address: str) -> bytes:
+    """Decode an image that stands in its own address (data:...).
+
+    Raises:
+        ManifestError: it is no valid base64.
+    """
+    try:
+        return base64.b64decode(address.partition(",")[2], validate=True)
+    except (binascii.Error, ValueError):
+        raise ManifestError("an image is no valid base64") from None
+
+
+def _fill(source: Source, template: str, answered: Sequence[_Answered]) -> str | None:
     """Give pages their questions, or their outputs where all are asked for JSON in the same words.
 
     Returns:
         The prompt that all questions stood in, or that asked for all outputs; None where there is
         none.
     """
-    questions = {question for _, question, _ in asked}
-    once = len(questions) == 1 and len(asked) == len({id(page) for page, _, _ in asked})
-    parsing = (
-        source.task in (None, "parsing")
-        and once
-        and all(_is_json(answer) for _, _, answer in asked)
-    )
-    for page, question, answer in asked:
+    parsing = source.task in (None, "parsing") and _all_ask_for_json(answered)
+    for page, question, answer in answered:
         with source.problems.catch(f"{page.place}:"):
             if parsing:
                 add_output(page, answer)
             else:
                 page.ask(question, [answer])
     if parsing:
-        template = template.replace(QUESTION, questions.pop().replace(QUESTION, ""))
+        question = answered[0].question
+        template = template.replace(QUESTION, question.replace(QUESTION, ""))
     prompt = keep_lines(template)
     if prompt in ("", QUESTION):
         return None
@@ -308,6 +407,15 @@ def _fill(source: Source, template: str, asked: Sequence[_Asked]) -> str | None:
         )
     source.advice.append(TEXTS["prompt"].format(n=len(prompt)))
     return prompt
+
+
+def _all_ask_for_json(answered: Sequence[_Answered]) -> bool:
+    """Test whether every page is asked once, in the same words, and answered by JSON."""
+    questions = {each.question for each in answered}
+    pages = {id(each.page) for each in answered}
+    if len(questions) != 1 or len(pages) != len(answered):
+        return False
+    return all(_is_json(each.answer) for each in answered)
 
 
 def _is_json(answer: str) -> bool:

@@ -1,11 +1,12 @@
-"""Names in a source: columns by their meaning, labels of tags, and the category that a label speaks of."""
+"""Names in a source: columns by their meaning, labels of tags, and the category of a label."""
 
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from audit.corpus.documents import Box, Category, Task, Word
 from audit.corpus.outputs import fields_of_output
@@ -29,7 +30,7 @@ class Columns:
     """The meanings of a table's columns.
 
     Args:
-        names: of the columns.
+        names: names of the columns.
         classes: by column, the names that its numbers stand for.
         labels: names that the owner gives for numbers, in place of `classes`.
         named: columns that the owner gives, by meaning.
@@ -44,15 +45,13 @@ class Columns:
     ) -> None:
         self._names = [*names]
         self._by_owner = frozenset(named.values())
-        known = {
-            meaning: [named[meaning]] if meaning in named else one
-            for meaning, one in NAMES["columns"].items()
-        }
-        self._of = {
-            key: next((name for name in one if name in self._names), "")
-            for key, one in known.items()
-        }
-        self._classes, self._labels = classes or {}, labels
+        self._of: dict[str, str] = {}
+        for meaning, usual_names in NAMES["columns"].items():
+            candidates = [named[meaning]] if meaning in named else usual_names
+            column = next((name for name in candidates if name in self._names), "")
+            self._of[meaning] = column
+        self._classes = classes or {}
+        self._labels = labels
 
     def __getitem__(self, meaning: str) -> str:
         """Return the column of this meaning; empty where there is none."""
@@ -65,28 +64,29 @@ class Columns:
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """Names of the tags, in the order of their numbers, where the table or the owner gives them."""
+        """Names of the tags by their numbers, where the table or the owner gives them."""
         return tuple(self._labels or self._classes.get(self["tags"], ()))
 
     @property
     def talks(self) -> bool:
         """True where a row is a conversation, or a prompt with its completion."""
-        asked = (
-            self["question"]
-            and self["answers"]
-            and (self["text"] or self["words"] or self["image"])
-        )
-        return bool(self["turns"] or (self["prompt"] and self["completion"] and not asked))
+        if self["turns"]:
+            return True
+        if not (self["prompt"] and self["completion"]):
+            return False
+        has_page = self["text"] or self["words"] or self["image"]
+        return not (self["question"] and self["answers"] and has_page)
 
     def refusal(self, place: str, wanted: str, *meanings: str, of: str = "columns") -> UsageError:
-        """Return the error of a table that lacks what is wanted of it, with names of columns that formats have.
+        """Return the error of a table that lacks what is wanted of it.
 
-        A table without a head has values in the place of names, so that no other name is written.
+        It has the names of columns that formats have. A table without a head has values in the
+        place of names, so that no other name is written.
 
         Args:
-            place: of the table.
+            place: place of the table.
             wanted: what is not there.
-            meanings: that columns may have, for an example.
+            meanings: meanings that columns may have, for an example.
             of: the table of `names.toml` that has all of them.
         """
         example = ",".join(f"{meaning}=COLUMN" for meaning in meanings or ("prompt", "completion"))
@@ -107,25 +107,23 @@ class Columns:
         Raises:
             ManifestError: a column holds something else than its name says.
         """
-        text, output = self.value(row, "text"), self.value(row, "output")
+        text = self.value(row, "text")
         if not page.words and self.value(row, "words") is not None:
             self._add_words(page, row)
         elif not page.words and isinstance(text, str):
-            spans = self.value(row, "spans")
-            if (
-                isinstance(spans, list)
-                and spans
-                and all(isinstance(one, list | dict) for one in spans)
-            ):
-                add_spans(page, text, spans)
-            else:
-                page.words = text_words(text)
+            _add_text(page, text, self.value(row, "spans"))
         self._add_questions(page, row)
-        column = self["label"] or (LIST_LABEL if self["tags"] == LIST_LABEL else "")
-        if row.get(column) is not None and not isinstance(row[column], list | dict):
-            page.label = clean(as_text(self._name(column, row[column]))) or None
+        self._add_label(page, row)
+        output = self.value(row, "output")
         if output is not None and page.output is None and not page.questions:
             add_ground_truth(page, as_text(output))
+
+    def _add_label(self, page: Page, row: Mapping[str, Any]) -> None:
+        """Give a page the class of a row, where the row has one."""
+        column = self["label"] or (LIST_LABEL if self["tags"] == LIST_LABEL else "")
+        label = row.get(column)
+        if label is not None and not isinstance(label, list | dict):
+            page.label = clean(as_text(self._name(column, label))) or None
 
     def _name(self, column: str, value: Any, *, needed: bool = False) -> Any:
         """Return the name that a number of a column stands for.
@@ -144,110 +142,162 @@ class Columns:
 
     def _add_words(self, page: Page, row: Mapping[str, Any]) -> None:
         """Add words, their boxes, and the fields of their tags."""
-        texts, boxes, tags = (self.value(row, meaning) for meaning in ("words", "boxes", "tags"))
+        texts = self.value(row, "words")
+        boxes = self.value(row, "boxes")
+        tags = self.value(row, "tags")
+        if not isinstance(tags, list):
+            tags = None  # a class
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             raise ManifestError(f"{self['words']}: not a list of words")
-        for column, values in (
-            (self["boxes"], boxes),
-            (self["tags"], tags if isinstance(tags, list) else None),
-        ):
-            if values is not None and (not isinstance(values, list) or len(values) != len(texts)):
-                number = len(values) if isinstance(values, list) else "no list"
-                raise ManifestError(f"{column}: {number} for {len(texts)} words")
-        placed = (
-            [None] * len(texts)
-            if boxes is None
-            else [read_box(box, self["boxes"]) for box in boxes]
-        )
-        page.words = [Word(text, box) for text, box in zip(texts, placed, strict=True)]
-        if isinstance(tags, list):
-            named = [self._name(self["tags"], tag, needed=True) for tag in tags]
-            page.fields = [
-                Field(label, words, value=" ".join(texts[index] for index in words))
-                for label, words in fields_of_tags(named)
-            ]
+        _check_length(boxes, texts, self["boxes"])
+        _check_length(tags, texts, self["tags"])
+        if boxes is None:
+            page.words = [Word(text) for text in texts]
+        else:
+            word_boxes = [read_box(box, self["boxes"]) for box in boxes]
+            page.words = [Word(text, box) for text, box in zip(texts, word_boxes, strict=True)]
+        if tags is not None:
+            page.fields = self._fields_of_tags(texts, tags)
+
+    def _fields_of_tags(self, texts: Sequence[str], tags: Sequence[Any]) -> list[Field]:
+        """Return the fields that the tags of words, or their numbers, mark."""
+        names = [self._name(self["tags"], tag, needed=True) for tag in tags]
+        fields: list[Field] = []
+        for label, indices in fields_of_tags(names):
+            value = " ".join(texts[index] for index in indices)
+            fields.append(Field(label, indices, value=value))
+        return fields
 
     def _add_questions(self, page: Page, row: Mapping[str, Any]) -> None:
         """Add a question, also by language, or a list of them with a list of answers."""
-        asked, answers, name = (
-            self.value(row, meaning) for meaning in ("question", "answers", "question id")
-        )
-        if asked is None or answers is None:
+        questions = self.value(row, "question")
+        answers = self.value(row, "answers")
+        if questions is None or answers is None:
             return
-        if isinstance(asked, dict):
-            asked = asked.get("en") or next((text for text in asked.values() if text), "")
-        if not isinstance(asked, list):
-            page.ask(as_text(asked), _read_answers(answers), None if name is None else str(name))
+        if isinstance(questions, dict):
+            questions = _text_of_languages(questions)
+        if not isinstance(questions, list):
+            name = self.value(row, "question id")
+            identifier = None if name is None else str(name)
+            page.ask(as_text(questions), _read_answers(answers), identifier)
             return
-        if not isinstance(answers, list) or len(answers) != len(asked):
+        if not isinstance(answers, list) or len(answers) != len(questions):
             raise ManifestError(f"{self['answers']}: another number than of {self['question']}")
-        for question, accepted in zip(asked, answers, strict=True):
+        for question, accepted in zip(questions, answers, strict=True):
             page.ask(as_text(question), _read_answers(accepted))
 
 
-def read_columns(given: str) -> dict[str, str]:
+def _check_length(values: Any, texts: Sequence[str], column: str) -> None:
+    """Refuse the values of a column that are no list of one for each word; None passes.
+
+    Raises:
+        ManifestError: they are none.
+    """
+    if values is None:
+        return
+    if not isinstance(values, list):
+        raise ManifestError(f"{column}: no list for {len(texts)} words")
+    if len(values) != len(texts):
+        raise ManifestError(f"{column}: {len(values)} for {len(texts)} words")
+
+
+def _text_of_languages(texts: Mapping[str, Any]) -> Any:
+    """Return the English text of several languages, else the first that is there."""
+    return texts.get("en") or next((text for text in texts.values() if text), "")
+
+
+def _add_text(page: Page, text: str, spans: Any) -> None:
+    """Add the words of a text to its page, and the fields of its spans, where it lists any."""
+    has_spans = isinstance(spans, list) and len(spans) > 0
+    if has_spans and all(isinstance(span, list | dict) for span in spans):
+        add_spans(page, text, spans)
+    else:
+        page.words = text_words(text)
+
+
+def read_columns(option: str) -> dict[str, str]:
     """Read the names of columns by meaning, as "prompt=source,completion=target".
 
     Raises:
         UsageError: it has another form, or there is no such meaning.
     """
-    named = dict(meaning.partition("=")[::2] for meaning in given.split(",") if meaning)
+    columns = dict(meaning.partition("=")[::2] for meaning in option.split(",") if meaning)
     meanings = list(dict.fromkeys([*NAMES["columns"], *NAMES["table"]]))
-    if not {*named} <= {*meanings} or not all(named.values()):
+    if not {*columns} <= {*meanings} or not all(columns.values()):
         raise UsageError(
-            f"--columns {given}: not MEANING=NAME,...", f"meanings are {', '.join(meanings)}"
+            f"--columns {option}: not MEANING=NAME,...", f"meanings are {', '.join(meanings)}"
         )
-    return named
+    return columns
 
 
 def add_spans(page: Page, text: str, spans: Sequence[Any]) -> None:
-    """Add the words of a text to its page, and the fields of spans of its characters: start, end and label.
+    """Add the words of a text to its page, and the fields of spans of its characters.
+
+    A span has start, end and label.
 
     Raises:
         ManifestError: a span has another form, or is none of the text.
     """
     with form_of("a span of start, end and label"):
-        found = [_read_span(one) for one in spans]
-    words = page.mark(text, [(start, end) for start, end, _ in found])
-    pairs = zip(found, words, strict=True)
-    page.fields += (
-        Field(label, inside, value=text[start:end])
-        for (start, end, label), inside in pairs
-        if inside
-    )
+        labelled = [_read_span(span) for span in spans]
+    words = page.mark(text, [(span.start, span.end) for span in labelled])
+    for span, indices in zip(labelled, words, strict=True):
+        if indices:
+            page.fields.append(Field(span.label, indices, value=text[span.start : span.end]))
 
 
-def _read_span(span: Any) -> tuple[int, int, str]:
+class _LabelledSpan(NamedTuple):
+    """Characters of a text from `start`, up to `end`, which are a field with this label."""
+
+    start: int
+    end: int
+    label: str
+
+
+def _read_span(span: Any) -> _LabelledSpan:
+    """Read a list or table of start, end and label; `TypeError` or `ValueError` of another form."""
+    values = span
     if isinstance(span, dict):
-        span = [
-            next((span[key] for key in keys if key in span), None)
-            for keys in NAMES["spans"].values()
-        ]
-    start, end, label = span[:3]
+        values = []
+        for keys in NAMES["spans"].values():
+            values.append(next((span[key] for key in keys if key in span), None))
+    start, end, label = values[:3]
     if not isinstance(label, str) or not clean(label):
         raise TypeError
-    return int(start), int(end), clean(label)
+    return _LabelledSpan(int(start), int(end), clean(label))
 
 
 def read_box(value: Any, column: str) -> Box:
-    """Read a box of four numbers x0, y0, x1, y1, of eight (four corners), or of points, as lists or as x and y.
+    """Read a box.
+
+    It has four numbers x0, y0, x1, y1, or eight (four corners), or points, as lists or as x and y.
 
     Raises:
         ManifestError: it is something else.
     """
-    given: list[Any] = value if isinstance(value, list) and value else [None]
-    points = [[one.get("x", 0), one.get("y", 0)] if isinstance(one, dict) else one for one in given]
-    are_points = all(isinstance(one, list) and len(one) == 2 for one in points)
-    if are_points:
-        value = [number for point in points for number in point]
-    if not isinstance(value, list) or not all(type(number) in (int, float) for number in value):
+    points = _points_of(value)
+    numbers = value if points is None else list(chain.from_iterable(points))
+    if not isinstance(numbers, list) or not all(type(number) in (int, float) for number in numbers):
         raise ManifestError(f"{column}: a box is no list of numbers")
-    if are_points or len(value) == 8:
-        return bounds([*zip(value[0::2], value[1::2], strict=True)])
-    if len(value) != 4:
-        raise ManifestError(f"{column}: a box has {len(value)} numbers, and 4 or 8 are expected")
-    x0, y0, x1, y1 = map(float, value)
+    if points is not None or len(numbers) == 8:
+        return bounds([*zip(numbers[0::2], numbers[1::2], strict=True)])
+    if len(numbers) != 4:
+        raise ManifestError(f"{column}: a box has {len(numbers)} numbers, and 4 or 8 are expected")
+    x0, y0, x1, y1 = map(float, numbers)
     return (x0, y0, x1, y1)
+
+
+def _points_of(value: Any) -> list[list[Any]] | None:
+    """Return the points of a box that lists pairs, or tables of x and y; else None."""
+    if not isinstance(value, list) or not value:
+        return None
+    points: list[list[Any]] = []
+    for point in value:
+        pair = [point.get("x", 0), point.get("y", 0)] if isinstance(point, dict) else point
+        if not isinstance(pair, list) or len(pair) != 2:
+            return None
+        points.append(pair)
+    return points
 
 
 def _read_answers(answers: Any) -> list[str]:
@@ -258,9 +308,9 @@ def _read_answers(answers: Any) -> list[str]:
     """
     if isinstance(answers, dict):
         answers = answers.get("text", answers.get("answer"))
-    given = answers if isinstance(answers, list) else [answers]
-    if all(isinstance(answer, str | int | float) for answer in given):
-        return [as_text(answer) for answer in given]
+    accepted = answers if isinstance(answers, list) else [answers]
+    if all(isinstance(answer, str | int | float) for answer in accepted):
+        return [as_text(answer) for answer in accepted]
     raise ManifestError("answers: neither a text nor a list of texts")
 
 
@@ -272,7 +322,7 @@ def add_ground_truth(page: Page, text: str) -> None:
     {"gt_parse": {"class": ...}} a class.
 
     Args:
-        page: of the ground truth.
+        page: page of the ground truth.
         text: JSON; any other text is the output itself.
 
     Raises:
@@ -285,21 +335,24 @@ def add_ground_truth(page: Page, text: str) -> None:
         return
     table = value if isinstance(value, dict) else {}
     parse = table.get("gt_parse", value)
-    several = table.get("gt_parses")
-    asked = several if isinstance(several, list) else [parse]
-    asked = [one for one in asked if isinstance(one, dict) and "question" in one]
-    if asked:
+    questions = _questions_in(table.get("gt_parses"), parse)
+    if questions:
         answers: dict[str, list[str]] = {}
-        for one in asked:
-            answers.setdefault(as_text(one["question"]), []).extend(
-                _read_answers(one.get("answer", []))
-            )
-        for question, accepted in answers.items():
-            page.ask(question, accepted)
+        for question in questions:
+            accepted = answers.setdefault(as_text(question["question"]), [])
+            accepted += _read_answers(question.get("answer", []))
+        for text, accepted in answers.items():
+            page.ask(text, accepted)
     elif isinstance(parse, dict) and [*parse] == ["class"]:
         page.label = clean(as_text(parse["class"]))
     else:
         add_output(page, json.dumps(parse, ensure_ascii=False))
+
+
+def _questions_in(several: Any, parse: Any) -> list[dict[str, Any]]:
+    """Return the entries of a ground truth that have a question, of several or of the only one."""
+    entries = several if isinstance(several, list) else [parse]
+    return [entry for entry in entries if isinstance(entry, dict) and "question" in entry]
 
 
 def add_output(page: Page, output: str) -> None:
@@ -315,10 +368,10 @@ def add_output(page: Page, output: str) -> None:
 def category_of(label: str) -> Category:
     """Guess the category of fields with this label; "misc" where the label does not say."""
     tokens = {token.lower() for token in _TOKENS.findall(label)}
-    found = (
-        category for category, words in NAMES["categories"].items() if not tokens.isdisjoint(words)
-    )
-    return cast(Category, next(found, "misc"))
+    for category, words in NAMES["categories"].items():
+        if not tokens.isdisjoint(words):
+            return cast(Category, category)
+    return "misc"
 
 
 def plain_words(label: str) -> str:
@@ -333,15 +386,21 @@ def fields_of_tags(tags: Sequence[str]) -> list[tuple[str, tuple[int, ...]]]:
     are one field. A tag that goes on with no field of its label begins one.
     """
     prefixed = _are_prefixed(tags)
-    named = [
-        "O" if tag.lower() in OUTSIDE else f"I-{tag}" if prefixed and tag[1:2] != "-" else tag
-        for tag in tags
-    ]
-    spans = replace(BIO, prefixed=prefixed).spans(named)
+    bio_tags = [_as_bio(tag, prefixed=prefixed) for tag in tags]
+    spans = replace(BIO, prefixed=prefixed).spans(bio_tags)
     return [
         (label, tuple(range(start, end)))
         for label, start, end in sorted(spans, key=lambda span: span[1])
     ]
+
+
+def _as_bio(tag: str, *, prefixed: bool) -> str:
+    """Return a tag as BIO spells it: "O" outside, and with a prefix where any tag has one."""
+    if tag.lower() in OUTSIDE:
+        return "O"
+    if prefixed and tag[1:2] != "-":
+        return f"I-{tag}"
+    return tag
 
 
 def task_labels(names: Iterable[str]) -> tuple[str, ...]:
@@ -369,4 +428,5 @@ def plain_labels(names: Iterable[str]) -> dict[str, str]:
 
 
 def _are_prefixed(tags: Iterable[str]) -> bool:
+    """Test whether any tag has a prefix of BIO, BIOES or BILOU."""
     return any(tag[:2] in _PREFIXES for tag in tags)

@@ -1,7 +1,12 @@
-"""Tables of values: a row for each field (file, key, value), or a row for each page and a column for each field."""
+"""Tables of values: a row for each field (file, key, value), or a row for each page.
+
+In the second form each field has a column.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from audit.errors import ManifestError
 from audit.importers.columns import Columns, category_of
@@ -36,97 +41,155 @@ class FieldTable(Importer):
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
-        pdfs: dict[str, list[Page]] = {}
-        rows: list[tuple[str, Row, Mapping[str, str], Sequence[Page]]] = []
-        for path in source.files(
-            ".csv", hint="give the table, or the folder that holds it and the pages"
-        ):
+        pdfs = _PDFs(source)
+        rows: list[_PlacedRow] = []
+        hint = "give the table, or the folder that holds it and the pages"
+        for path in source.files(".csv", hint=hint):
+            folder = PurePosixPath(path).parent.as_posix()
             with source.problems.catch():
                 for place, row in source.records(path):
-                    known = _columns_by_meaning(row, source.options.columns)
-                    if "file" not in known or len(row) < 2:
-                        names = ", ".join(NAMES["table"]["file"][:4])
-                        wanted = f"no column {names} with another beside it"
-                        columns = Columns(row, named=source.options.columns)
-                        raise columns.refusal(
-                            shown_path(path), wanted, "file", "key", "value", of="table"
-                        )
+                    columns = _checked_columns(source, path, row)
                     with source.problems.catch(f"{place}:"):
-                        folder = PurePosixPath(path).parent.as_posix()
-                        rows.append(
-                            (
-                                place,
-                                row,
-                                known,
-                                _pages(source, pdfs, row, row[known["file"]], folder),
-                            )
-                        )
-        pages = [*source.pages, *(page for own in pdfs.values() for page in own)]
-        source.read_words(pages)
-        for place, row, meanings, own in rows:
-            with source.problems.catch(f"{place}:"):
-                _add(source, row, meanings, own)
-        yield from pages
+                        pages = pdfs.pages_of(row, row[columns["file"]], folder)
+                        rows.append(_PlacedRow(place, row, columns, pages))
+        all_pages = [*source.pages, *pdfs.pages]
+        source.read_words(all_pages)
+        for placed_row in rows:
+            with source.problems.catch(f"{placed_row.place}:"):
+                _add(source, placed_row)
+        yield from all_pages
+
+
+class _PlacedRow(NamedTuple):
+    """A row of a table.
+
+    Attributes:
+        place: place of the row, for messages.
+        values: its values by column.
+        columns: the columns that have a meaning, by meaning.
+        pages: the pages of the file that it names.
+    """
+
+    place: str
+    values: Row
+    columns: Mapping[str, str]
+    pages: Sequence[Page]
+
+
+def _checked_columns(source: Source, path: str, row: Row) -> dict[str, str]:
+    """Return the columns of a table by meaning.
+
+    Raises:
+        UsageError: none of them names a file, or there is no other.
+    """
+    columns = _columns_by_meaning(row, source.options.columns)
+    if "file" in columns and len(row) >= 2:
+        return columns
+    names = ", ".join(NAMES["table"]["file"][:4])
+    reason = f"no column {names} with another beside it"
+    raise Columns(row, named=source.options.columns).refusal(
+        shown_path(path), reason, "file", "key", "value", of="table"
+    )
 
 
 def _columns_by_meaning(row: Row, named: Mapping[str, str]) -> dict[str, str]:
     """Map each known meaning to the row's column of it."""
     lower = {name.lower(): name for name in reversed([*row])}
     names = {**NAMES["table"], **{meaning: [name.lower()] for meaning, name in named.items()}}
-    found = {
-        meaning: [lower[name] for name in known if name in lower]
-        for meaning, known in names.items()
-    }
-    return {meaning: columns[0] for meaning, columns in found.items() if columns}
+    columns: dict[str, str] = {}
+    for meaning, usual_names in names.items():
+        column = next((lower[name] for name in usual_names if name in lower), None)
+        if column is not None:
+            columns[meaning] = column
+    return columns
 
 
-def _pages(
-    source: Source, pdfs: dict[str, list[Page]], row: Row, named: str, folder: str
-) -> Sequence[Page]:
-    """Return the pages of the file that a row names."""
-    if not clean(named):
-        raise ManifestError("no file is named")
-    if not named.lower().endswith(NAMED_PDF):
-        return [source.page(source.find_image(named, folder), row)]
-    name = PurePosixPath(named.replace("\\", "/")).name
-    if name not in pdfs:
-        files = files_in(source.root, (NAMED_PDF,))
-        path = source.at(
-            choose_one([one for one in files if PurePosixPath(one).name == name], "its PDF")
-        )
-        pdfs[name] = pages_of_pdf(path, path.stem, source.scratch / f"pdf{len(pdfs)}")
-    return pdfs[name]
+class _PDFs:
+    """Reads the files that rows name; each PDF once.
+
+    Attributes:
+        source: the folder of the files.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._pages: dict[str, list[Page]] = {}
+
+    @property
+    def pages(self) -> list[Page]:
+        """The pages of the PDFs so far."""
+        return list(chain.from_iterable(self._pages.values()))
+
+    def pages_of(self, row: Row, file: str, folder: str) -> Sequence[Page]:
+        """Return the pages of the file that a row names.
+
+        Args:
+            row: the row, which may name the provider.
+            file: name of the file.
+            folder: folder of the table.
+
+        Raises:
+            ManifestError: no file is named, or it is missing or cannot be read.
+        """
+        source = self.source
+        if not clean(file):
+            raise ManifestError("no file is named")
+        if not file.lower().endswith(NAMED_PDF):
+            return [source.page(source.find_image(file, folder), row)]
+        name = PurePosixPath(file.replace("\\", "/")).name
+        if name not in self._pages:
+            files = files_in(source.root, (NAMED_PDF,))
+            same_name = [path for path in files if PurePosixPath(path).name == name]
+            path = source.at(choose_one(same_name, "its PDF"))
+            scratch = source.scratch / f"pdf{len(self._pages)}"
+            self._pages[name] = pages_of_pdf(path, path.stem, scratch)
+        return self._pages[name]
 
 
-def _add(source: Source, row: Row, known: Mapping[str, str], pages: Sequence[Page]) -> None:
+def _add(source: Source, row: _PlacedRow) -> None:
     """Add a row to its file's pages: split, class and provider, and values or a question."""
-    values = {meaning: clean(row[column]) for meaning, column in known.items()}
-    named = (
-        None if source.options.provider else " ".join(values.get("provider", "").split()) or None
-    )
-    for page in pages:
+    values = {meaning: clean(row.values[column]) for meaning, column in row.columns.items()}
+    _set_keys(source, row, values)
+    if "value" not in values:
+        _add_columns(row)
+    elif "question" in values:
+        answers = row.values[row.columns["value"]].split("|")
+        row.pages[0].ask(values["question"], answers)
+    elif "key" in values:
+        _add_value(row.pages, values["key"], values["value"])
+
+
+def _set_keys(source: Source, row: _PlacedRow, values: Mapping[str, str]) -> None:
+    """Give the pages of a row the split, class and provider that it names."""
+    provider = None
+    if not source.options.provider:
+        provider = " ".join(values.get("provider", "").split()) or None
+    for page in row.pages:
         page.part = part_named(values.get("split", "")) or page.part
         page.label = values.get("class") or page.label
-        page.provider = page.provider or source.provider(row) or named
-    if "value" not in known:
-        fixed = {known.get(meaning) for meaning in ("file", "split", "class", "provider")}
-        for name, text in row.items():
-            if name not in fixed:
-                _add_value(pages, name, clean(text))
-    elif "question" in known:
-        pages[0].ask(values["question"], row[known["value"]].split("|"))
-    elif "key" in known:
-        _add_value(pages, values["key"], values["value"])
+        page.provider = page.provider or source.provider(row.values) or provider
+
+
+def _add_columns(row: _PlacedRow) -> None:
+    """Add the values of a row that has a column for each field."""
+    fixed = {row.columns.get(meaning) for meaning in ("file", "split", "class", "provider")}
+    for name, text in row.values.items():
+        if name not in fixed:
+            _add_value(row.pages, name, clean(text))
 
 
 def _add_value(pages: Sequence[Page], label: str, value: str) -> None:
     """Give a value to the first page on which it is found, else to the first of all."""
     if value and label:
-        category = category_of(label)
-        texts = ([word.text for word in page.words] for page in pages)
-        found = (
-            number
-            for number, words in enumerate(texts)
-            if isinstance(locate(value, category, words), Location)
-        )
-        pages[next(found, 0) if len(pages) > 1 else 0].fields.append(Field(label, value=value))
+        page = _page_with(pages, value, label) if len(pages) > 1 else pages[0]
+        page.fields.append(Field(label, value=value))
+
+
+def _page_with(pages: Sequence[Page], value: str, label: str) -> Page:
+    """Return the first page on which a value is found, else the first of all."""
+    category = category_of(label)
+    for page in pages:
+        words = [word.text for word in page.words]
+        if isinstance(locate(value, category, words), Location):
+            return page
+    return pages[0]

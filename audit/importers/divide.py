@@ -252,8 +252,8 @@ def assign(groups: Groups, shares: Shares, seed: int) -> dict[str, Split]:
 def quotas(total: int, shares: Shares) -> dict[Split | None, int]:
     """Compute how many of `total` documents each split gets, and None for no split.
 
-    They are whole numbers, whose sum is `total`. By largest remainder, so that each is within one of
-    its exact share. `shares` as `check_shares` lets them pass.
+    They are whole numbers, whose sum is `total`. By largest remainder, so that each is within one
+    of its exact share. `shares` as `check_shares` lets them pass.
     """
     exact: dict[Split | None, float] = {name: total * shares.get(name, 0.0) for name in SPLITS}
     exact[None] = max(0.0, total - math.fsum(exact.values()))

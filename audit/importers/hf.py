@@ -1,30 +1,33 @@
-"""Hugging Face data sets on disk: `save_to_disk` folders, Parquet files, image folders with a metadata file.
+"""Hugging Face data sets on disk.
+
+They are `save_to_disk` folders, Parquet files, or image folders with a metadata file.
 
 No script of a data set is run, nothing is downloaded or cached, and images are files of the source
 or bytes in it.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import PurePosixPath
+from typing import Any, NamedTuple
 
 from audit.errors import ManifestError, UsageError
 from audit.importers.arrow import SPLITS, STATE, Row, Table, parquet_split, saved_splits
-from audit.importers.chat import IMAGE_KEYS, Conversations
+from audit.importers.chat import IMAGE_KEYS, ConversationRow, Conversations
 from audit.importers.columns import Columns
 from audit.importers.faults import shown_path
 from audit.importers.files import TEXTS
 from audit.importers.interface import Importer
-from audit.importers.pages import Page, clean, ids_of, part_named
+from audit.importers.pages import Page, Part, clean, ids_of, part_named
 from audit.importers.source import Source
 
 METADATA = ("metadata.jsonl", "metadata.csv")
 BESIDE = ("data", "system", *IMAGE_KEYS)
 """Columns that may belong to rows beside those with a meaning."""
 
-_Pages = dict[str, tuple[str, Page]]
-"""Split and page of each row, by the hash of its image or text where it asks a question, else by
-number."""
+_SplitPage = tuple[str, Page]
+"""The name of a split, and a page of it."""
 
 
 class HuggingFace(Importer):
@@ -35,7 +38,10 @@ class HuggingFace(Importer):
     """
 
     name = "hf"
-    description = "Hugging Face data set on disk: save_to_disk, Parquet, JSON lines, or images with metadata.jsonl"
+    description = (
+        "Hugging Face data set on disk: save_to_disk, Parquet, JSON lines, "
+        "or images with metadata.jsonl"
+    )
     marks = (
         *((name, "") for name in (SPLITS, STATE, "*.parquet", *METADATA)),
         ("*.jsonl", r'^\s*\{.*"(prompt|instruction|ner_tags|word_labels|questions?)"\s*:'),
@@ -43,85 +49,172 @@ class HuggingFace(Importer):
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
-        pages: _Pages = {}
+        rows = _RowPages(source)
         talks = Conversations(source)
         for table in _tables(source):
-            columns = Columns(
-                table.columns, table.classes, source.options.labels, source.options.columns
-            )
-            if not (
-                columns.talks or any(columns[meaning] for meaning in ("words", "text", "image"))
-            ):
-                raise columns.refusal(table.place, TEXTS["no_columns"])
+            columns = _columns_of(table, source)
             source.tags = source.tags or columns.tags
-            for number, (place, row) in enumerate(
-                table.read({*columns.used, *BESIDE, source.options.provider or ""})
-            ):
+            read_columns = {*columns.used, *BESIDE, source.options.provider or ""}
+            for number, (place, row) in enumerate(table.read(read_columns)):
                 with source.problems.catch(f"{place}:"):
                     if columns.talks:
-                        talks.add(place, row, columns, table.folder, part_named(table.split))
+                        part = part_named(table.split)
+                        talks.add(ConversationRow(place, row, columns, table.folder, part))
                     else:
-                        _add(source, pages, table, columns, number, (place, row))
-        yield from _with_ids([*pages.values()])
+                        rows.add(_TableRow(table, columns, number, place, row))
+        yield from _with_ids(rows.pages)
         yield from talks.pages()
 
 
-def _add(
-    source: Source, pages: _Pages, table: Table, columns: Columns, number: int, placed: Row
-) -> None:
-    """Make a row a page, or add its question to the page of its image or text.
-
-    Args:
-        source: of the row.
-        pages: to which it is added.
-        table: of the row.
-        columns: of the table.
-        number: of the row.
-        placed: the row, with its place.
+def _columns_of(table: Table, source: Source) -> Columns:
+    """Return the meanings of a table's columns.
 
     Raises:
-        ManifestError: a column holds something else than its name says.
+        UsageError: none of them makes a page.
     """
-    place, row = placed
-    given, text = columns.value(row, "image"), columns.value(row, "text")
-    if isinstance(given, list):
-        if len(given) > 1:
-            source.notes["rows with several images, left out"] += 1
+    columns = Columns(table.columns, table.classes, source.options.labels, source.options.columns)
+    makes_pages = any(columns[meaning] for meaning in ("words", "text", "image"))
+    if not (columns.talks or makes_pages):
+        raise columns.refusal(table.place, TEXTS["no_columns"])
+    return columns
+
+
+class _TableRow(NamedTuple):
+    """A row of a table.
+
+    Attributes:
+        table: the table.
+        columns: the meanings of its columns.
+        number: number of the row.
+        place: place of the row, for messages.
+        values: values of the row by column.
+    """
+
+    table: Table
+    columns: Columns
+    number: int
+    place: str
+    values: Mapping[str, Any]
+
+    @property
+    def part(self) -> Part | None:
+        """The part of the data set that the row's split speaks of."""
+        return part_named(self.table.split)
+
+    def value(self, meaning: str) -> Any:
+        """Return the value in the column of this meaning."""
+        return self.columns.value(self.values, meaning)
+
+
+class _RowPages:
+    """Makes rows pages; rows with a question share the page of their image or text."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._pages: dict[str, _SplitPage] = {}
+
+    @property
+    def pages(self) -> list[_SplitPage]:
+        """The pages so far, each with the name of its split."""
+        return list(self._pages.values())
+
+    def add(self, row: _TableRow) -> None:
+        """Make a row a page, or add its question to the page of its image or text.
+
+        Raises:
+            ManifestError: a column holds something else than its name says.
+        """
+        images = row.value("image")
+        if isinstance(images, list) and len(images) > 1:
+            self._source.notes["rows with several images, left out"] += 1
             return
-        given = given[0] if given else None
-    if isinstance(given, dict):
-        given = given.get("path") if given.get("bytes") is None else given["bytes"]
-    if not isinstance(given, bytes | str | None):
+        image = _image_in(images)
+        path = None
+        if isinstance(image, str):
+            path = self._source.find_image(image, row.table.folder)
+        key = self._key(row, path or image)
+        if key not in self._pages:
+            page = self._page(row, image, path)
+            self._pages[key] = (row.table.split or "row", page)
+        row.columns.fill(self._pages[key][1], row.values)
+
+    def _key(self, row: _TableRow, image: str | bytes | None) -> str:
+        """Return what rows of one page share: a hash of their part and content; else a number."""
+        content = image
+        text = row.value("text")
+        if not content:
+            content = text if isinstance(text, str) else None
+        if not row.columns["question"] or content is None:
+            return str(len(self._pages))
+        if isinstance(content, str):
+            content = content.encode(errors="surrogatepass")
+        return f"{row.part}/{hashlib.sha256(content).hexdigest()}"
+
+    def _page(self, row: _TableRow, image: str | bytes | None, path: str | None) -> Page:
+        """Make the page of a row, without what its columns hold of it.
+
+        Args:
+            row: the row.
+            image: its image as it stands there.
+            path: the file of its image, where it names one.
+        """
+        name = row.value("name")
+        row_id = clean(str(name)) if isinstance(name, str | int) else ""
+        page = Page(row_id or path or f"{row.number:06d}", part=row.part, place=row.place)
+        if path is not None:
+            page.image = self._source.at(path)
+        elif isinstance(image, bytes):
+            page.image = self._source.save_image(image)
+        page.provider = self._source.provider(row.values, path)
+        return page
+
+
+def _image_in(value: Any) -> str | bytes | None:
+    """Return the image of a row: the name of a file, or its bytes; None without one.
+
+    A list holds one at most, and a table has its path or its bytes.
+
+    Raises:
+        ManifestError: it is something else.
+    """
+    if isinstance(value, list):
+        value = value[0] if value else None
+    if isinstance(value, dict):
+        value = value.get("path") if value.get("bytes") is None else value["bytes"]
+    if not isinstance(value, bytes | str | None):
         raise ManifestError("the image is neither a file nor bytes of one")
-    path = source.find_image(given, table.folder) if isinstance(given, str) else None
-    same = path or given or (text if isinstance(text, str) else None)
-    key = str(len(pages))
-    if columns["question"] and same is not None:
-        content = same if isinstance(same, bytes) else same.encode(errors="surrogatepass")
-        key = f"{part_named(table.split)}/{hashlib.sha256(content).hexdigest()}"
-    if key not in pages:
-        name = columns.value(row, "name")
-        called = clean(str(name)) if isinstance(name, str | int) else ""
-        page = Page(called or path or f"{number:06d}", part=part_named(table.split), place=place)
-        page.image = None if path is None else source.at(path)
-        if isinstance(given, bytes):
-            page.image = source.save_image(given)
-        page.provider = source.provider(row, path)
-        pages[key] = (table.split or "row", page)
-    columns.fill(pages[key][1], row)
+    return value
 
 
-def _with_ids(pages: Sequence[tuple[str, Page]]) -> Iterator[Page]:
-    """Yield the pages, each with an id: its row's or image's where all differ, else with its split before it."""
-    paths = [page.name for _, page in pages if page.image is not None and "." in page.name]
-    short = ids_of(paths) if len(paths) == len(pages) == len(set(paths)) else {}
+def _with_ids(pages: Sequence[_SplitPage]) -> Iterator[Page]:
+    """Yield the pages, each with an id.
+
+    It is its row's or image's where all differ, else with its split before it.
+    """
+    short = _short_ids(pages)
     for _, page in pages:
         page.name = short.get(page.name, page.name.replace("/", "-"))
-    for numbered in (False, True):
-        if len({page.name for _, page in pages}) < len(pages):
-            for number, (split, page) in enumerate(pages):
-                page.name = f"{split}-{number:06d}" if numbered else f"{split}-{page.name}"
-    yield from (page for _, page in pages)
+    if _share_names(pages):
+        for split, page in pages:
+            page.name = f"{split}-{page.name}"
+    if _share_names(pages):
+        for number, (split, page) in enumerate(pages):
+            page.name = f"{split}-{number:06d}"
+    for _, page in pages:
+        yield page
+
+
+def _short_ids(pages: Sequence[_SplitPage]) -> Mapping[str, str]:
+    """Return the ids of pages that are named by different paths of images, by path; else none."""
+    paths = [page.name for _, page in pages if page.image is not None and "." in page.name]
+    if len(paths) == len(pages) == len(set(paths)):
+        return ids_of(paths)
+    return {}
+
+
+def _share_names(pages: Sequence[_SplitPage]) -> bool:
+    """Test whether two pages have one name."""
+    return len({page.name for _, page in pages}) < len(pages)
 
 
 def _tables(source: Source) -> Iterator[Table]:
@@ -133,41 +226,70 @@ def _tables(source: Source) -> Iterator[Table]:
     src = source.path
     if not src.exists():
         raise UsageError(f"{src}: no such folder", TEXTS["hf_layout"])
-    parquet, lines, lists, tables = (
-        source.files(suffix) for suffix in (".parquet", ".jsonl", ".json", ".csv")
-    )
-    metadata = [path for path in (*lines, *tables) if PurePosixPath(path).name in METADATA]
-    rows_in = metadata or lines or ([] if source.ids else lists)
+    parquet = source.files(".parquet")
+    record_files = _record_files(source)
     if (src / SPLITS).is_file() or (src / STATE).is_file():
         yield from saved_splits(src, source.problems)
     elif parquet:
         for split, paths in _by_split(parquet).items():
             yield parquet_split(split, [source.at(path) for path in paths])
-    elif rows_in:
-        for path in rows_in:
+    elif record_files:
+        for path in record_files:
             with source.problems.catch():
-                rows: list[Row] = [*source.records(path)]
-                wrong = next((place for place, row in rows if not isinstance(row, dict)), None)
-                if wrong is not None:
-                    raise ManifestError(f"{wrong} is not an object")
-                folder = PurePosixPath(path).parent.as_posix()
-                yield _table(path, _split_of(path), rows, folder.removeprefix("."))
-    elif source.ids:  # the folder of each image is its class, where there are several
-        classes = {path: PurePosixPath(path).parent.name for path in source.ids}
-        for split, paths in _by_split(classes).items():
-            labels = (
-                {"label": classes[path]} if len({*classes.values()}) > 1 else {} for path in paths
-            )
-            rows = [
-                (path, {"file_name": path, **label})
-                for path, label in zip(paths, labels, strict=True)
-            ]
-            yield _table("the images", split, rows)
+                yield _table_of_records(source, path)
+    elif source.ids:
+        yield from _tables_of_images(source)
     else:
         raise UsageError(f"{src} holds no Hugging Face data set", TEXTS["hf_layout"])
 
 
+def _record_files(source: Source) -> list[str]:
+    """List the files that hold a data set's rows as text.
+
+    Metadata of images come first, then JSON lines; lists are rows where there are no images.
+    """
+    lines = source.files(".jsonl")
+    lists = source.files(".json")
+    tables = source.files(".csv")
+    metadata = [path for path in (*lines, *tables) if PurePosixPath(path).name in METADATA]
+    if metadata or lines:
+        return metadata or lines
+    return [] if source.ids else lists
+
+
+def _table_of_records(source: Source, path: str) -> Table:
+    """Read a file of records.
+
+    Raises:
+        ManifestError: a record is no object.
+    """
+    rows: list[Row] = list(source.records(path))
+    for place, row in rows:
+        if not isinstance(row, dict):
+            raise ManifestError(f"{place} is not an object")
+    folder = PurePosixPath(path).parent.as_posix()
+    return _table(path, _split_of(path), rows, folder.removeprefix("."))
+
+
+def _tables_of_images(source: Source) -> Iterator[Table]:
+    """Yield the splits of images without records.
+
+    The folder of each image is its class, where there are several.
+    """
+    classes = {path: PurePosixPath(path).parent.name for path in source.ids}
+    has_classes = len({*classes.values()}) > 1
+    for split, paths in _by_split(classes).items():
+        rows: list[Row] = []
+        for path in paths:
+            row = {"file_name": path}
+            if has_classes:
+                row["label"] = classes[path]
+            rows.append((path, row))
+        yield _table("the images", split, rows)
+
+
 def _by_split(paths: Iterable[str]) -> dict[str, list[str]]:
+    """Group paths by the split that they speak of."""
     splits: dict[str, list[str]] = {}
     for path in paths:
         splits.setdefault(_split_of(path), []).append(path)
@@ -175,17 +297,12 @@ def _by_split(paths: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _table(place: str, split: str, rows: Sequence[Row], folder: str = "") -> Table:
-    columns = tuple(dict.fromkeys(name for _, row in rows for name in row))
+    """Make a table of rows that are read already."""
+    columns = tuple(dict.fromkeys(chain.from_iterable(row for _, row in rows)))
     return Table(split, columns, lambda _: rows, place=shown_path(place), folder=folder)
 
 
 def _split_of(path: str) -> str:
     """Return the split that a path speaks of, by a folder's name or the beginning of the file's."""
-    return next(
-        (
-            name
-            for name in (*PurePosixPath(path).parts[:-1], PurePosixPath(path).stem)
-            if part_named(name)
-        ),
-        "",
-    )
+    names = (*PurePosixPath(path).parts[:-1], PurePosixPath(path).stem)
+    return next((name for name in names if part_named(name)), "")

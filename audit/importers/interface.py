@@ -208,18 +208,16 @@ class Importer(ABC):
             groups: pages of each source.
         """
         source = sources[0]
-        for later_source in sources[1:]:
-            source.problems.merge(later_source.problems)
+        _merge_problems(sources)
         pages = list(chain.from_iterable(groups))
         task = self._task(pages, request.task, source)
         report = ImportReport(task=task)
         tags = source.options.labels or source.tags
         assembly = Assembly(task, report, self.labels, tags, source.options.boxes, self.recognises)
         documents = assembly.documents(groups, source.problems)
-        advice = [sentence for source in sources for sentence in source.advice]
+        advice = list(chain.from_iterable(source.advice for source in sources))
         advice += report.warnings
-        for noted_source in sources:
-            report.notes.update(noted_source.notes)
+        _add_notes(sources, report)
         if isinstance(division.rule, NamedMembers) and len(groups) == 1:
             division.rule.refuse_shared(page.path for page in pages)
         usable_pages = [page for page in pages if page.name in documents]
@@ -227,7 +225,7 @@ class Importer(ABC):
         demands = divide.demands(division.rule, report.documents["member"], has_official=self.parts)
         report.documents["left out"] = len(pages) - len(splits)
         report.notes = +report.notes
-        report.warnings = list(dict.fromkeys([*demands, *advice]))
+        report.warnings = list(dict.fromkeys((*demands, *advice)))
         manifest = Manifest(
             1,
             request.options.name or self.name,
@@ -237,16 +235,8 @@ class Importer(ABC):
             recipe=source.recipe,
             revision=hub_revision(source.root),
         )
-        divided_documents = [
-            replace(document, split=splits[name])
-            for name, document in documents.items()
-            if name in splits
-        ]
-        data_set = _DataSet(manifest, divided_documents, demands)
-        if request.is_in_place:
-            _write_in_place(request.dst, data_set, pages)
-        else:
-            _write_folder(request.dst, data_set, pages, report)
+        data_set = _DataSet(manifest, _with_splits(documents, splits), demands)
+        _write(request, data_set, pages, report)
         return report
 
 
@@ -263,6 +253,37 @@ class _DataSet:
     manifest: Manifest
     documents: list[Document]
     demands: tuple[str, ...]
+
+
+def _merge_problems(sources: Sequence[Source]) -> None:
+    """Collect the problems of all sources with those of the first."""
+    for source in sources[1:]:
+        sources[0].problems.merge(source.problems)
+
+
+def _add_notes(sources: Sequence[Source], report: ImportReport) -> None:
+    """Add the counts of all sources to the report."""
+    for source in sources:
+        report.notes.update(source.notes)
+
+
+def _with_splits(documents: Mapping[str, Document], splits: Mapping[str, Split]) -> list[Document]:
+    """Return the documents that got a split, with it."""
+    return [
+        replace(document, split=splits[name])
+        for name, document in documents.items()
+        if name in splits
+    ]
+
+
+def _write(
+    request: ImportRequest, data_set: _DataSet, pages: Sequence[Page], report: ImportReport
+) -> None:
+    """Write a data set into the source, or into a new folder."""
+    if request.is_in_place:
+        _write_in_place(request.dst, data_set, pages)
+    else:
+        _write_folder(request.dst, data_set, pages, report)
 
 
 def _write_in_place(dst: Path, data_set: _DataSet, pages: Sequence[Page]) -> None:
@@ -334,18 +355,12 @@ def _divide(pages: Sequence[Page], report: ImportReport, division: _Division) ->
     same_text = _group_equal_texts(pages)
     single_pages = [[page.name] for page in pages]
     alike = join_groups([*single_pages, *map(list, same_image), *same_text])
-    sources = {page.name: page.source for page in pages if page.source is not None}
-    same_source = _group(sources, str)
     if division.rule == "by-provider":
-        providers = {page.name: page.provider for page in pages}
-        splits, counts = divide.divide_by_provider(
-            join_groups([*alike, *same_source]), providers, division.shares, division.seed
-        )
-        report.notes.update(counts)
+        splits = _divide_by_provider(pages, alike, report, division)
     else:
         parts = {page.name: page.part or "train" for page in pages}
         splits = divide.divide(
-            alike, same_source, parts, division.shares, division.seed, division.rule
+            alike, _group_by_source(pages), parts, division.shares, division.seed, division.rule
         )
         if division.rule == "official":
             n_copies = len(divide.copies_of_trained(alike, parts))
@@ -355,6 +370,25 @@ def _divide(pages: Sequence[Page], report: ImportReport, division: _Division) ->
     report.duplicates = [group for group in same_image if len(group) > 1]
     report.documents = {split: list(splits.values()).count(split) for split in SPLITS}
     return splits
+
+
+def _divide_by_provider(
+    pages: Sequence[Page],
+    alike: Sequence[Sequence[str]],
+    report: ImportReport,
+    division: _Division,
+) -> dict[str, Split]:
+    """Draw providers, and add the counts of them to the report; `alike` as of `divide.divide`."""
+    groups = join_groups([*alike, *_group_by_source(pages)])
+    providers = {page.name: page.provider for page in pages}
+    splits, counts = divide.divide_by_provider(groups, providers, division.shares, division.seed)
+    report.notes.update(counts)
+    return splits
+
+
+def _group_by_source(pages: Sequence[Page]) -> list[list[str]]:
+    """Group the names of pages of one document."""
+    return _group({page.name: page.source for page in pages if page.source is not None}, str)
 
 
 def _group_equal_images(pages: Sequence[Page]) -> tuple[tuple[str, ...], ...]:

@@ -55,31 +55,38 @@ class NamedMembers:
 
 
 def find_named(names: Sequence[str], ids: Collection[str], option: str) -> frozenset[str]:
-    """Find the ids of named documents: by id, by path, by file name, or by file name without its ending.
+    """Find the ids of named documents: by id, by path, or by file name, with its ending or without.
 
     Raises:
         ManifestError: a name is that of no document.
     """
-    known = frozenset(ids)
-    found = {
-        name: next((form for form in _possible_ids(name) if form in known), "") for name in names
-    }
-    unknown = [name for name, identifier in found.items() if not identifier]
+    all_ids = frozenset(ids)
+    ids_by_name: dict[str, str] = {}
+    for name in names:
+        ids_by_name[name] = next((form for form in _possible_ids(name) if form in all_ids), "")
+    unknown = [name for name, identifier in ids_by_name.items() if not identifier]
     if unknown:
         first = names.index(unknown[0]) + 1
         raise ManifestError(
-            TEXTS["unknown"].format(option=option, n=len(unknown), all=len(found), first=first)
+            TEXTS["unknown"].format(
+                option=option, n=len(unknown), all=len(ids_by_name), first=first
+            )
         )
-    return frozenset(found.values())
+    return frozenset(ids_by_name.values())
 
 
 def _possible_ids(name: str) -> Iterator[str]:
-    """Yield the ids that a name may mean, the likeliest first: with folders, where two files share their name."""
+    """Yield the ids that a name may mean, the likeliest first.
+
+    They hold folders, where two files share their name.
+    """
     path = PurePath(name)
     yield name
+    without_ending = path.with_suffix("") if path.suffix else path
     for first in range(len(path.parts)):
-        for form in (path, path.with_suffix("") if path.suffix else path):
-            yield "-".join(part for part in form.parts[first:] if part not in (".", path.anchor))
+        for form in (path, without_ending):
+            folders = (folder for folder in form.parts[first:] if folder not in (".", path.anchor))
+            yield "-".join(folders)
 
 
 def read_names(path: Path, option: str) -> tuple[str, ...]:
@@ -98,9 +105,8 @@ def read_names(path: Path, option: str) -> tuple[str, ...]:
     """
     try:
         text = read_file(path).decode("utf-8-sig")
-        names = tuple(
-            name for value in _names(text, path.suffix.lower()) if (name := value.strip())
-        )
+        stripped = (name.strip() for name in _names(text, path.suffix.lower()))
+        names = tuple(name for name in stripped if name)
     except (OSError, ValueError, RecursionError, csv.Error) as error:
         not_text = "not UTF-8 text" if isinstance(error, UnicodeDecodeError) else None
         why = not_text or getattr(error, "strerror", None) or error
@@ -116,7 +122,6 @@ def read_names(path: Path, option: str) -> tuple[str, ...]:
 
 def _names(text: str, ending: str) -> Iterator[str]:
     """Yield the names in a file; `ValueError` where it has another form than its ending says."""
-    keys = NAMES["documents"]["id"]
     if ending == ".json":
         table = json.loads(text)
         if not isinstance(table, list):
@@ -125,14 +130,32 @@ def _names(text: str, ending: str) -> Iterator[str]:
     elif ending == ".jsonl":
         yield from (_name_in(json.loads(line)) for line in text.splitlines() if line.strip())
     elif ending in (".csv", ".tsv"):
-        rows = list(csv.reader(text.splitlines(), delimiter="," if ending == ".csv" else "\t"))
-        heads = [head.strip().lower() for head in rows[0]] if rows else []
-        known = next((heads.index(key) for key in keys if key in heads), None)
-        if known is None and len(heads) > 1:
-            raise ValueError(f"no column is called {', '.join(keys[:5])}")
-        yield from (row[known or 0] for row in rows[known is not None :] if len(row) > (known or 0))
+        delimiter = "," if ending == ".csv" else "\t"
+        yield from _names_in_column(list(csv.reader(text.splitlines(), delimiter=delimiter)))
     else:
         yield from text.splitlines()
+
+
+def _names_in_column(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the names in the column that holds them, which has a head where there are several.
+
+    `ValueError` where none of several heads is one of `NAMES["documents"]`.
+    """
+    if not rows:
+        return
+    keys = NAMES["documents"]["id"]
+    heads = [head.strip().lower() for head in rows[0]]
+    columns = [heads.index(key) for key in keys if key in heads]
+    if columns:
+        column = columns[0]
+        rows = rows[1:]
+    elif len(heads) > 1:
+        raise ValueError(f"no column is called {', '.join(keys[:5])}")
+    else:
+        column = 0
+    for row in rows:
+        if len(row) > column:
+            yield row[column]
 
 
 def _name_in(value: Any) -> str:
@@ -143,18 +166,23 @@ def _name_in(value: Any) -> str:
     keys = NAMES["documents"]["id"]
     if isinstance(value, list) and value:
         return _name_in(value[0])
-    if (
-        isinstance(value, dict)
-        and isinstance(value.get("messages"), list)
-        and {*keys}.isdisjoint(value)
-    ):
-        contents = (turn.get("content") for turn in value["messages"] if isinstance(turn, dict))
-        parts = [part for content in contents if isinstance(content, list) for part in content]
-        value = next((part for part in parts if isinstance(part, dict) and part.get("image")), {})
     if isinstance(value, dict):
-        return _name_in(next((value[key] for key in keys if key in value), None)).removeprefix(
-            "file://"
-        )
+        if isinstance(value.get("messages"), list) and {*keys}.isdisjoint(value):
+            value = _image_part(value["messages"])
+        name = next((value[key] for key in keys if key in value), None)
+        return _name_in(name).removeprefix("file://")
     if isinstance(value, str | int) and not isinstance(value, bool):
         return str(value)
     raise ValueError(f"an entry has no name: none of {', '.join(keys[:5])}")
+
+
+def _image_part(turns: Sequence[Any]) -> dict[str, Any]:
+    """Return the first part of a conversation that names an image; empty without one."""
+    for turn in turns:
+        content = turn.get("content") if isinstance(turn, dict) else None
+        if not isinstance(content, list):
+            continue
+        for piece in content:
+            if isinstance(piece, dict) and piece.get("image"):
+                return piece
+    return {}

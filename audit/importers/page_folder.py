@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import PurePosixPath
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -11,7 +11,17 @@ from audit.errors import ManifestError, UsageError
 from audit.importers.faults import problems_of_form, shown_path
 from audit.importers.files import IMAGES, files_in, parse_json, read_text
 from audit.importers.interface import Importer
-from audit.importers.pages import Field, Page, Part, WordList, ids_of, part_named, text_words
+from audit.importers.pages import (
+    Field,
+    FieldList,
+    Page,
+    Part,
+    QuestionList,
+    WordList,
+    ids_of,
+    part_named,
+    text_words,
+)
 from audit.importers.source import FOLDER, Source
 from audit.progress import steps
 
@@ -39,60 +49,89 @@ class PageFolder(Importer):
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
-        images = files_in(source.path, IMAGES)
-        taken = {PurePosixPath(path).with_suffix("") for path in images}
-        texts = [
-            path
-            for path in files_in(source.path, (TEXT,))
-            if PurePosixPath(path).with_suffix("") not in taken
-        ]
-        ids = ids_of([*images, *texts])
-        if not ids:
-            raise UsageError(
-                f"{source.path} holds no {', '.join(IMAGES)} or {TEXT}",
-                "give the folder of the pages",
-            )
-        jsons = {*files_in(source.path, (".json",))}
+        ids = _ids_of_pages(source)
         places = {path: _place(PurePosixPath(path)) for path in ids}
-        rest: Part | None = (
-            "public" if any(part == "train" for part, _ in places.values()) else None
-        )
-        usual = "label" if source.task == "document-classification" else "provider"
-        several = len({group for _, group in places.values() if group}) > 1
-        meaning = (source.options.provider or (usual if several else "none")).replace(
-            FOLDER, "provider"
-        )
+        meaning = _meaning_of_folders(source, places.values())
+        has_train = any(place.part == "train" for place in places.values())
+        jsons = {*files_in(source.path, (".json",))}
         for path, name in steps("looking at pages", ids.items(), len(ids)):
             with source.problems.catch():
-                part, group = places[path]
-                named = {meaning: group} if group and meaning != "none" else {}
-                document = _read(source, path, jsons, {"id": name, **named})
-                page = Page(
-                    name,
-                    None if path.lower().endswith(TEXT) else source.root / path,
-                    path=path,
-                    place=path,
-                )
-                page.part = part or rest
-                page.document = document
-                page.words = WordList(document.words)
-                page.fields = [Field(entity.label, entity.words) for entity in document.entities]
-                page.questions, page.provider = [*document.questions], document.provider
-                page.label, page.output = document.label, document.output
+                place = places[path]
+                keys = {"id": name}
+                if place.folder and meaning != "none":
+                    keys[meaning] = place.folder
+                page = _page_of(source, path, _read(source, path, jsons, keys))
+                page.part = place.part or ("public" if has_train else None)
                 if page.label is not None and source.task == "document-classification":
                     source.tags = tuple(sorted({*source.tags, page.label}))
                 yield page
 
 
-def _place(path: PurePosixPath) -> tuple[Part | None, str | None]:
-    """Return the part that the page's folders say, and the last folder that says none."""
-    parts = {name: _part_of(name) for name in path.parts[:-1]}
-    others = [
-        name
-        for name, part in parts.items()
-        if not part and name.lower() not in ("images", "img", "pages")
+class _Place(NamedTuple):
+    """What the folders of a page say: its part, and the last folder that says none."""
+
+    part: Part | None
+    folder: str | None
+
+
+def _ids_of_pages(source: Source) -> Mapping[str, str]:
+    """Return the id of each page, by its path: images, and texts beside none of them.
+
+    Raises:
+        UsageError: there is no page.
+    """
+    images = files_in(source.path, IMAGES)
+    stems = {PurePosixPath(path).with_suffix("") for path in images}
+    texts = [
+        path
+        for path in files_in(source.path, (TEXT,))
+        if PurePosixPath(path).with_suffix("") not in stems
     ]
-    return next(filter(None, parts.values()), None), (others[-1] if others else None)
+    ids = ids_of([*images, *texts])
+    if not ids:
+        raise UsageError(
+            f"{source.path} holds no {', '.join(IMAGES)} or {TEXT}",
+            "give the folder of the pages",
+        )
+    return ids
+
+
+def _meaning_of_folders(source: Source, places: Collection[_Place]) -> str:
+    """Return the key that folders give: as the owner says, else the usual one if they differ."""
+    usual = "none"
+    if len({place.folder for place in places if place.folder}) > 1:
+        usual = "label" if source.task == "document-classification" else "provider"
+    return (source.options.provider or usual).replace(FOLDER, "provider")
+
+
+def _page_of(source: Source, path: str, document: Document) -> Page:
+    """Make the page of a document that somebody described."""
+    image = None if path.lower().endswith(TEXT) else source.root / path
+    return Page(
+        document.id,
+        image,
+        path=path,
+        place=path,
+        document=document,
+        words=WordList(document.words),
+        fields=FieldList(Field(entity.label, entity.words) for entity in document.entities),
+        questions=QuestionList(document.questions),
+        provider=document.provider,
+        label=document.label,
+        output=document.output,
+    )
+
+
+def _place(path: PurePosixPath) -> _Place:
+    """Return what the folders of a page say."""
+    part: Part | None = None
+    group = None
+    for folder in dict.fromkeys(path.parts[:-1]):
+        folder_part = _part_of(folder)
+        part = part or folder_part
+        if not folder_part and folder.lower() not in ("images", "img", "pages"):
+            group = folder
+    return _Place(part, group)
 
 
 def _part_of(folder: str) -> Part | None:
@@ -101,27 +140,25 @@ def _part_of(folder: str) -> Part | None:
     return part_named(name) if name.isalpha() else None
 
 
-def _read(source: Source, path: str, jsons: Collection[str], given: Mapping[str, Any]) -> Document:
+def _read(source: Source, path: str, jsons: Collection[str], keys: Mapping[str, Any]) -> Document:
     """Make the document of a page, of its file and the JSON beside it.
 
-    `given` outranks what that says.
+    Args:
+        source: the folder.
+        path: path of the page within it.
+        jsons: paths of all JSON files within it.
+        keys: keys of the document, which outrank what the JSON says.
 
     Raises:
         ManifestError: the JSON is of another form.
     """
-    own = PurePosixPath(path)
-    places = (
-        (folder / inner / f"{own.stem}.json").as_posix()
-        for folder in own.parents[:2]
-        for inner in BESIDE
-    )
-    beside = next((place for place in places if place in jsons), None)
+    beside = _json_beside(PurePosixPath(path), jsons)
     content = parse_json(read_text(source.at(beside)), f"{beside}: not JSON") if beside else {}
     if not isinstance(content, list | dict):
         raise ManifestError(f"{beside}: neither a list of words nor a table")
     values: dict[str, Any] = {"words": content} if isinstance(content, list) else content
-    values |= {**given, "split": "public"}
-    if "words" not in values and own.suffix.lower() == TEXT:
+    values |= {**keys, "split": "public"}
+    if "words" not in values and PurePosixPath(path).suffix.lower() == TEXT:
         values["words"] = tuple(text_words(read_text(source.at(path))))
     try:
         return _document_type.validate_python(values)
@@ -129,3 +166,13 @@ def _read(source: Source, path: str, jsons: Collection[str], given: Mapping[str,
         raise ManifestError(
             [f"{shown_path(beside or path)}: {text}" for text in problems_of_form(error)]
         ) from None
+
+
+def _json_beside(path: PurePosixPath, jsons: Collection[str]) -> str | None:
+    """Return the JSON file of a page's name, in its folder or the one above; None without one."""
+    for folder in path.parents[:2]:
+        for inner in BESIDE:
+            place = (folder / inner / f"{path.stem}.json").as_posix()
+            if place in jsons:
+                return place
+    return None

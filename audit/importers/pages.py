@@ -1,12 +1,15 @@
-"""Pages of a source before they are documents: words, fields, questions, and boxes in any of three units."""
+"""Pages of a source before they are documents: words, fields, questions, and boxes.
+
+Boxes are in any of three units.
+"""
 
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from audit.corpus.documents import Box, Category, Document, Question, Word
 from audit.errors import ManifestError
@@ -44,7 +47,9 @@ _NAMES: Mapping[Part, frozenset[str]] = {
 
 @dataclass(frozen=True)
 class Field:
-    """A labelled value of a page: its words where they are annotated, else a region, else a value to be located.
+    """A labelled value of a page.
+
+    It has its words where they are annotated, else a region, else a value to be located.
 
     Attributes:
         label: as the model names it.
@@ -186,10 +191,10 @@ class Page:
             self.unanswered += 1
 
     def mark(self, text: str, spans: Sequence[Span]) -> Iterator[tuple[int, ...]]:
-        """Take the words of a text, divided where a span begins or ends, and give the words of each span in turn.
+        """Take the words of a text, and give the words of each span in turn.
 
-        Spans may overlap, so that all of their words together can be far more than those of the
-        text.
+        Words are divided where a span begins or ends. Spans may overlap, so that all of their words
+        together can be far more than those of the text.
 
         Raises:
             ManifestError: a span is outside the text, or empty.
@@ -229,19 +234,23 @@ def clean(text: str) -> str:
 
 def text_words(text: str) -> list[Word]:
     """Return the words of a text, each with the white space behind it."""
-    found = re.findall(r"(\S+)(\s*)", keep_lines(text))
-    return [
-        Word(word, after=re.sub(r"[^ \t\r\n]", " ", after)[:99] or " ") for word, after in found
-    ]
+    words: list[Word] = []
+    for word, space in re.findall(r"(\S+)(\s*)", keep_lines(text)):
+        after = re.sub(r"[^ \t\r\n]", " ", space)[:99]
+        words.append(Word(word, after=after or " "))
+    return words
 
 
 def split_words(text: str, spans: Iterable[Span]) -> Iterator[Span]:
-    """Yield the place of every word: between white space, and divided where a span begins or ends."""
-    edges = sorted({edge for span in spans for edge in span})
-    for start, end in (token.span() for token in re.finditer(r"\S+", replace_controls(text))):
-        yield from pairwise(
-            [start, *edges[bisect_right(edges, start) : bisect_left(edges, end)], end]
-        )
+    """Yield the place of every word.
+
+    Words stand between white space, and are divided where a span begins or ends.
+    """
+    edges = sorted({*chain.from_iterable(spans)})
+    for token in re.finditer(r"\S+", replace_controls(text)):
+        start, end = token.span()
+        inside = edges[bisect_right(edges, start) : bisect_left(edges, end)]
+        yield from pairwise([start, *inside, end])
 
 
 def line_words(text: str, box: Box | None) -> Iterator[Word]:
@@ -258,27 +267,36 @@ def line_words(text: str, box: Box | None) -> Iterator[Word]:
 
 
 def ids_of(paths: Iterable[str]) -> Mapping[str, str]:
-    """Make ids for files, by path: the name without its ending, with its folders ("train-0001") where two share one."""
-    found = sorted(map(PurePosixPath, set(paths)))
-    names: dict[PurePosixPath, str] = {}
-    for depth, ending in ((-1, False), (0, False), (0, True)):
-        names = {
-            path: clean("-".join((path if ending else path.with_suffix("")).parts[depth:]))
-            for path in found
-        }
-        if len(set(names.values())) == len(found):
+    """Make ids for files, by path.
+
+    An id is the name without its ending; where two share one it has its folders ("train-0001"),
+    then its ending too.
+    """
+    files = sorted(map(PurePosixPath, set(paths)))
+    names: dict[str, str] = {}
+    for depth, with_ending in ((-1, False), (0, False), (0, True)):
+        for file in files:
+            form = file if with_ending else file.with_suffix("")
+            names[file.as_posix()] = clean("-".join(form.parts[depth:]))
+        if len(set(names.values())) == len(files):
             break
-    return {path.as_posix(): name for path, name in names.items()}
+    return names
 
 
 def part_named(name: str) -> Part | None:
-    """Return the part that a name speaks of: "train", "training_data", "test-00000-of-00001", "public"."""
+    """Return the part that a name speaks of.
+
+    Such are "train", "training_data", "test-00000-of-00001", "public".
+    """
     words = {*re.split(r"[^a-z]+", name.lower())}
     return next((part for part, names in _NAMES.items() if words & names), None)
 
 
 def part_of(path: str) -> Part | None:
-    """Return the part that a path within the source speaks of, by a word in a folder's name, else in the file's."""
+    """Return the part that a path within the source speaks of.
+
+    A word in a folder's name says it, else one in the file's.
+    """
     names = (*PurePosixPath(path).parts[:-1], PurePosixPath(path).stem)
     return next((part for name in names if (part := part_named(name))), None)
 
@@ -288,37 +306,61 @@ def part_of(path: str) -> Part | None:
 
 def bounds(points: Sequence[Sequence[float]]) -> Box:
     """Return the upright box around points (x, y)."""
-    xs, ys = [float(point[0]) for point in points], [float(point[1]) for point in points]
+    xs = [float(point[0]) for point in points]
+    ys = [float(point[1]) for point in points]
     return (min(xs), min(ys), max(xs), max(ys))
 
 
 def recognise_unit(pages: Sequence[tuple[Size | None, Sequence[Box]]]) -> Unit:
-    """Recognise the unit of boxes that do not say it, by the range of all of them against the images' sizes.
+    """Recognise the unit of boxes that do not say it.
 
-    Shares, where no corner is over 1. Thousandths, where none is over 1000, and some are off their
-    image or all images would be empty but for a corner. Else pixels.
+    The range of all of them is held against the images' sizes. Shares, where no corner is over 1.
+    Thousandths, where none is over 1000, and some are off their image or all images would be empty
+    but for a corner. Else pixels.
 
     Args:
         pages: the size of each page's image, None without an image, and its boxes.
     """
-    highest = max((max(box) for _, boxes in pages for box in boxes), default=0.0)
+    all_boxes = list(chain.from_iterable(boxes for _, boxes in pages))
+    highest = max(map(max, all_boxes), default=0.0)
     if highest <= 1 + 1e-6:
         return "shares"
     if highest > GRID + SLACK:
         return "pixels"
-    reaches = [
-        (max(box[0], box[2]), max(box[1], box[3]), size)
-        for size, boxes in pages
-        if size is not None
-        for box in boxes
-    ]
-    off = any(x > size[0] + SLACK or y > size[1] + SLACK for x, y, size in reaches)
-    reach = max((max(x / size[0], y / size[1]) for x, y, size in reaches), default=0.0)
-    return (
-        "thousandths"
-        if off or not reaches or (reach < SMALL and highest > SMALL * GRID)
-        else "pixels"
-    )
+    corners = _far_corners(pages)
+    if not corners or any(corner.is_off_image for corner in corners):
+        return "thousandths"
+    reach = max(corner.share for corner in corners)
+    if reach < SMALL and highest > SMALL * GRID:
+        return "thousandths"
+    return "pixels"
+
+
+class _FarCorner(NamedTuple):
+    """The largest coordinates of a box, as if they were pixels of an image of this size."""
+
+    x: float
+    y: float
+    size: Size
+
+    @property
+    def is_off_image(self) -> bool:
+        """Whether the corner is over the edge of the image."""
+        return self.x > self.size[0] + SLACK or self.y > self.size[1] + SLACK
+
+    @property
+    def share(self) -> float:
+        """How far the corner reaches, as a share of width or height, the larger of both."""
+        return max(self.x / self.size[0], self.y / self.size[1])
+
+
+def _far_corners(pages: Sequence[tuple[Size | None, Sequence[Box]]]) -> list[_FarCorner]:
+    """List the far corners of all boxes on pages with an image."""
+    corners: list[_FarCorner] = []
+    for size, boxes in pages:
+        if size is not None:
+            corners += (_FarCorner(max(box[0], box[2]), max(box[1], box[3]), size) for box in boxes)
+    return corners
 
 
 def in_pixels(box: Box, unit: Unit, size: Size, *, strict: bool = True) -> Box:
@@ -351,7 +393,7 @@ def in_pixels(box: Box, unit: Unit, size: Size, *, strict: bool = True) -> Box:
 
 
 def clip(box: Sequence[float], size: Size) -> Box:
-    """Cut a box at the edges of the page, with its corners in order, rounded to a tenth of a pixel."""
+    """Cut a box at the edges of the page; corners are put in order, rounded to tenths of a pixel."""
     xs = sorted(min(max(x, 0.0), float(size[0])) for x in (box[0], box[2]))
     ys = sorted(min(max(y, 0.0), float(size[1])) for y in (box[1], box[3]))
     return (round(xs[0], 1), round(ys[0], 1), round(xs[1], 1), round(ys[1], 1))
@@ -368,7 +410,7 @@ def shares_of(box: Sequence[float], shape: tuple[float, float]) -> Box:
 
 
 def check_extent(shape: tuple[float, float], size: Size | None = None) -> None:
-    """Refuse the page that boxes were drawn on where it has no extent, or another shape than its image.
+    """Refuse the page that boxes were drawn on where it has no extent, or not its image's shape.
 
     Raises:
         ManifestError: width or height is not above 0, or the shapes differ by more than

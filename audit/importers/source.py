@@ -326,7 +326,7 @@ class Source:
         needs_words = self.task in ("token-classification", "spade-extraction")
         if not (self.options.ocr or needs_words):
             return
-        unread = [(page, page.image) for page in pages if page.image is not None and not page.words]
+        unread = _unread(pages)
         if not unread:
             return
         reader = PageReader(self.options.ocr or "eng")
@@ -379,6 +379,11 @@ def _list_in(table: Any) -> list[Any] | None:
         lists = (table[key] for key in ("data", "annotations", "rows") if table.get(key))
         table = next(lists, None)
     return table if isinstance(table, list) else None
+
+
+def _unread(pages: Sequence[Page]) -> list[tuple[Page, Path]]:
+    """List the pages with an image and no words, each with its image."""
+    return [(page, page.image) for page in pages if page.image is not None and not page.words]
 
 
 def _in_unit(words: Iterable[Word], unit: Unit, size: Size) -> list[Word]:
