@@ -7,7 +7,6 @@ begins that is set flush right.
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from math import ceil, floor
 from statistics import median
 
@@ -90,31 +89,29 @@ class BarredPage:
         """
         numbers = self._numbers(entity)
         first = numbers[0]
-        last = (
-            runs(numbers)[0][-1] if mask == "length" else first
-        )  # lines that follow each other: its first piece
+        last = first
+        if mask == "length":  # lines that follow each other: its first piece
+            last = runs(numbers)[0][-1]
         lines = [*range(first, last + 1)]
         measured = () if mask == "length" else unread
         if first and self._near(first, first - 1, first, measured):
             lines.insert(0, first - 1)
-        if mask == "length":
-            lines += (
-                [last + 1]
-                if last + 1 < len(self.lines) and self._near(first, last, last + 1, ())
-                else []
-            )
-        else:
-            readable = (
-                line
-                for line in range(last + 1, len(self.lines))
-                if not {*self.lines[line]} <= {*unread}
-            )
-            lines += [*islice(readable, 1)]
+        if mask != "length":
+            lines += self._next_readable(last, unread)
+        elif last + 1 < len(self.lines) and self._near(first, last, last + 1, ()):
+            lines.append(last + 1)
         return first, [list(self.lines[line]) for line in lines]
 
-    def _near(self, own: int, upper: int, lower: int, unread: Collection[int]) -> bool:
-        """Test whether the gap between two lines is at most `BLOCK` heights of the entity's own line."""
-        top, bottom = self._extent(own, unread)
+    def _next_readable(self, line: int, unread: Collection[int]) -> list[int]:
+        """Return the next line below that has a word to read; none where there is none."""
+        for lower in range(line + 1, len(self.lines)):
+            if not {*self.lines[lower]} <= {*unread}:
+                return [lower]
+        return []
+
+    def _near(self, line: int, upper: int, lower: int, unread: Collection[int]) -> bool:
+        """Test whether the gap between two lines is at most `BLOCK` heights of the entity's line."""
+        top, bottom = self._extent(line, unread)
         return self._extent(lower, unread)[0] - self._extent(upper, unread)[1] <= BLOCK * (
             bottom - top
         )

@@ -71,8 +71,8 @@ def describe(
     """Describe documents without any model; images are opened one at a time.
 
     Args:
-        corpus: where the documents are from.
-        documents: at least one.
+        corpus: the data set that the documents are from.
+        documents: the documents, at least one.
         advance: called after each document.
 
     Raises:
@@ -81,26 +81,45 @@ def describe(
     """
     if not documents:
         raise ValueError("there is nothing to describe")
-    images = []
+    images: list[Floats | None] = []
     for document in documents:
         images.append(None if document.image is None else _page(corpus, document))
         advance()
+    return Description(_blocks(documents, images), _number_equal(images))
+
+
+def _blocks(documents: Sequence[Document], images: Sequence[Floats | None]) -> dict[str, Block]:
+    """Describe documents by blocks of numbers; a block that no document has is missing.
+
+    Args:
+        documents: at least one document.
+        images: what is known of the image of each; None without one.
+    """
     blocks: dict[str, Block] = {}
     terms = _words(documents)
     if terms is not None:
         blocks["words"] = terms
-    if any(word.box is not None for document in documents for word in document.words):
+    if any(map(_has_box, documents)):
         blocks["layout"] = np.stack([_layout(document) for document in documents])
     width = max((row.size for row in images if row is not None), default=0)
     if width:
         blocks["image"] = np.stack([np.zeros(width) if row is None else row for row in images])
     blocks["metadata"] = _metadata(documents)
+    return blocks
+
+
+def _has_box(document: Document) -> bool:
+    """Test whether any word of a document has a box."""
+    return any(word.box is not None for word in document.words)
+
+
+def _number_equal(images: Sequence[Floats | None]) -> Ints:
+    """Number images: equal ones have the number of the first, None has its own."""
     first: dict[bytes, int] = {}
-    numbers = [
-        index if row is None else first.setdefault(row.tobytes(), index)
-        for index, row in enumerate(images)
-    ]
-    return Description(blocks, np.array(numbers, np.int64))
+    numbers: list[int] = []
+    for index, row in enumerate(images):
+        numbers.append(index if row is None else first.setdefault(row.tobytes(), index))
+    return np.array(numbers, np.int64)
 
 
 def terms_of(document: Document) -> Iterator[str]:
@@ -234,33 +253,40 @@ def _sharpness(grey: Image) -> Floats:
 
 
 def _metadata(documents: Sequence[Document]) -> Block:
-    """Count words, entities, labels, categories and words of the questions, on a logarithmic scale."""
+    """Count words, entities, labels, categories and words of questions, on a logarithmic scale."""
     from sklearn.feature_extraction import DictVectorizer
 
-    asked = [
-        Counter(
-            term
-            for question in document.questions
-            for term in _PIECES.findall(question.question.lower())
-        )
-        for document in documents
-    ]
-    common = set(_shared(asked, MAX_ASKED))
-    counted = []
-    for document, terms in zip(documents, asked, strict=True):
-        own = {f"asked {term}": count for term, count in terms.items() if term in common}
-        counts = {**_counts(document), **own}
-        counted.append({name: float(np.log1p(count)) for name, count in counts.items()})
-    return DictVectorizer(sparse=False).fit_transform(counted)
+    question_terms = [_question_terms(document) for document in documents]
+    common = set(_shared(question_terms, MAX_ASKED))
+    rows: list[dict[str, float]] = []
+    for document, terms in zip(documents, question_terms, strict=True):
+        counts = dict(_counts(document))
+        for term, count in terms.items():
+            if term in common:
+                counts[f"asked {term}"] = count
+        rows.append({name: float(np.log1p(count)) for name, count in counts.items()})
+    return DictVectorizer(sparse=False).fit_transform(rows)
+
+
+def _question_terms(document: Document) -> Counter[str]:
+    """Count the terms of a document's questions."""
+    counts = Counter[str]()
+    for question in document.questions:
+        counts.update(_PIECES.findall(question.question.lower()))
+    return counts
 
 
 def _counts(document: Document) -> Counter[str]:
+    """Count what a document has, and the names of its labels, categories, tags, intent and class."""
     counts: Counter[str] = Counter()
     counts["words"] = len(document.words)
     counts["characters"] = sum(len(word.text) for word in document.words)
     counts["questions"] = len(document.questions)
-    counts["answers"] = sum(len(question.answers) for question in document.questions)
-    counts["paraphrases"] = sum(len(question.paraphrases) for question in document.questions)
+    counts["answers"] = 0
+    counts["paraphrases"] = 0
+    for question in document.questions:
+        counts["answers"] += len(question.answers)
+        counts["paraphrases"] += len(question.paraphrases)
     counts["entities"] = len(document.entities)
     counts["links"] = len(document.links)
     counts.update(f"label {entity.label}" for entity in document.entities)
@@ -270,7 +296,6 @@ def _counts(document: Document) -> Counter[str]:
     counts[f"intent {document.intent}"] += 1
     if document.label is not None:
         counts[f"class {document.label}"] += 1
-    counts[
-        f"file {None if document.image is None else PurePosixPath(document.image).suffix.lower()}"
-    ] += 1
+    ending = None if document.image is None else PurePosixPath(document.image).suffix.lower()
+    counts[f"file {ending}"] += 1
     return counts

@@ -1,4 +1,4 @@
-"""Reading, validating and writing a data set: `manifest.toml` and one JSON object a line (DESIGN, "The manifest")."""
+"""Reading, validating and writing a data set: `manifest.toml` and one JSON object a line."""
 
 import codecs
 import dataclasses
@@ -63,27 +63,25 @@ def load(data_dir: Path, known: Mapping[str, str] | None = None) -> Corpus:
     """
     if not data_dir.is_dir():
         raise ManifestError(f"{data_dir}: no such folder")
-    root, problems = data_dir.resolve(), Problems()
+    root = data_dir.resolve()
+    problems = Problems()
     content = _manifest_bytes(root, data_dir)
     table = _manifest_table(content)
     manifest = _manifest_of(root, table, problems)
     file_name = table.get("documents", "documents.jsonl")
     digests = [hashlib.sha256(validation.without_sheet(content, table)).digest()]
-    hashes, task = dict(known or {}), None if manifest is None else manifest.task
-    documents = (
-        _documents(root, file_name, task, problems, digests, hashes)
-        if isinstance(file_name, str)
-        else []
-    )
+    hashes = dict(known or {})
+    task = None if manifest is None else manifest.task
+    documents: list[Document] = []
+    if isinstance(file_name, str):
+        documents = _documents(root, file_name, task, problems, digests, hashes)
     if manifest is not None and manifest.canaries is not None:
-        _canaries(
-            Corpus(root, manifest, tuple(documents), ""), manifest.canaries.file, problems, digests
-        )
+        corpus = Corpus(root, manifest, tuple(documents), "")
+        _canaries(corpus, manifest.canaries.file, problems, digests)
     problems.raise_if_any(_HINT)
     assert manifest is not None  # its absence is a problem, and was raised
-    return Corpus(
-        root, manifest, tuple(documents), hashlib.sha256(b"".join(digests)).hexdigest(), hashes
-    )
+    sha256 = hashlib.sha256(b"".join(digests)).hexdigest()
+    return Corpus(root, manifest, tuple(documents), sha256, hashes)
 
 
 def check_references(corpus: Corpus) -> None:
@@ -95,22 +93,19 @@ def check_references(corpus: Corpus) -> None:
     Raises:
         ManifestError: one error with every problem.
     """
-    named = [
-        (key, path) for key, path in _named_paths(corpus.manifest) if key.startswith("references.")
-    ]
-    missing = [
-        f"{FILE_NAME} {key}: {path} is not a folder"
-        for key, path in named
-        if not (corpus.root / path).is_dir()
-    ]
+    missing: list[str] = []
+    for key, path in _named_paths(corpus.manifest):
+        if key.startswith("references.") and not (corpus.root / path).is_dir():
+            missing.append(f"{FILE_NAME} {key}: {path} is not a folder")
     if missing:
         raise ManifestError(missing)
 
 
 def open_elsewhere(corpus: Corpus) -> Callable[[Fetch], Corpus]:
-    """Return what opens the data set in another process, which fetches an image when it looks at it; can be pickled.
+    """Return what opens the data set in another process; it can be pickled.
 
-    There an `EngineError` says that a file has changed.
+    That process fetches an image when it looks at it. There an `EngineError` says that a file has
+    changed.
     """
     canaries = () if corpus.manifest.canaries is None else (corpus.manifest.canaries.file,)
     names = (FILE_NAME, corpus.manifest.documents, *canaries)
@@ -153,9 +148,9 @@ def write(
     Args:
         data_dir: an existing folder, or one to be made. Images are for the caller to put there.
         manifest: the settings; its `documents` says where the documents go.
-        documents: in the order of their lines.
+        documents: the documents in the order of their lines.
         comments: lines for people, at the top of the manifest.
-        ending: of the manifest, as it is written.
+        ending: ending of the manifest, as it is written.
 
     Raises:
         ManifestError: `manifest.documents` leads out of `data_dir`.
@@ -183,16 +178,20 @@ def lines_of(documents: Sequence[Document]) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """Turn dataclasses into dicts without defaults, tuples into lists, whole floats into integers."""
+    """Turn dataclasses into dicts without defaults, tuples into lists, whole floats into ints."""
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    fields = _defaults(value.__class__).items()
-    held = {
-        name: content for name, default in fields if (content := getattr(value, name)) != default
-    }
-    return {name: _plain(content) for name, content in held.items()} if fields else value
+    defaults = _defaults(value.__class__)
+    if not defaults:
+        return value
+    table: dict[str, Any] = {}
+    for name, default in defaults.items():
+        content = getattr(value, name)
+        if content != default:
+            table[name] = _plain(content)
+    return table
 
 
 @cache
@@ -218,7 +217,8 @@ def _manifest_bytes(root: Path, named: Path) -> bytes:
 
 def _refusal(root: Path, relative: str) -> str | None:
     """Explain why a file of the data set is not read; None when it is."""
-    path, reason = root / relative, reason_refused(root, relative)
+    path = root / relative
+    reason = reason_refused(root, relative)
     if reason is not None or path.is_file():
         return reason
     return "not a regular file" if path.exists() else f"{path.name} is missing in {path.parent}"
@@ -239,6 +239,11 @@ def _read(root: Path, relative: str) -> bytes:
 
 
 def _manifest_table(content: bytes) -> dict[str, Any]:
+    """Parse a manifest.
+
+    Raises:
+        ManifestError: it is no TOML, or of another schema.
+    """
     try:
         table = read_toml(content)
     except UnicodeDecodeError as error:
@@ -256,6 +261,7 @@ def _manifest_table(content: bytes) -> dict[str, Any]:
 
 
 def _manifest_of(root: Path, table: dict[str, Any], problems: Problems) -> Manifest | None:
+    """Make the manifest of its table and collect its problems; None where it has another form."""
     sheet = validation.sheet_of(
         table.get(validation.SHEET_KEY, {}), problems, f"{FILE_NAME} {validation.SHEET_KEY}"
     )
@@ -274,21 +280,34 @@ def _manifest_of(root: Path, table: dict[str, Any], problems: Problems) -> Manif
 
 def _setting_problems(manifest: Manifest) -> Iterator[str]:
     """List what is wrong with the name, the draw, and what a model is asked with."""
-    membership, once, prompt = (
-        manifest.membership,
-        manifest.task.kind != "parsing",
-        manifest.recipe.prompt,
-    )
+    membership = manifest.membership
     if problem := validation.text_problem(manifest.name):
         yield f"name: {problem}"
     if (membership.drawn is None) != (membership.drawn_by is None):
         yield "membership: drawn (a day) and drawn_by (a command of docaudit) go together"
-    if prompt is not None and prompt.count(QUESTION) not in (once, once and "{text}" not in prompt):
-        asked = "a question occurs there once" if once else "a parsing model is asked no question"
-        yield f'recipe.prompt: holds "{QUESTION}" {prompt.count(QUESTION)} times; {asked}'
-    for name, text in (("prompt", prompt), ("system", manifest.recipe.system)):
+    recipe = manifest.recipe
+    if recipe.prompt is not None:
+        yield from _prompt_problems(recipe.prompt, manifest.task)
+    for name, text in (("prompt", recipe.prompt), ("system", recipe.system)):
         if text is not None and (problem := validation.markup_problem(text)):
             yield f"recipe.{name}: {problem}"
+
+
+def _prompt_problems(prompt: str, task: Task) -> Iterator[str]:
+    """Say how often the question occurs in a prompt, where that is not as often as it should.
+
+    It stands there once; beside the text of a document it may be missing. A parsing model is asked
+    none.
+    """
+    count = prompt.count(QUESTION)
+    if task.kind == "parsing":
+        fitting = {0}
+        rule = "a parsing model is asked no question"
+    else:
+        fitting = {0, 1} if "{text}" in prompt else {1}
+        rule = "a question occurs there once"
+    if count not in fitting:
+        yield f'recipe.prompt: holds "{QUESTION}" {count} times; {rule}'
 
 
 def _named_paths(manifest: Manifest) -> Iterator[tuple[str, str]]:
@@ -312,58 +331,106 @@ def _documents(
 
     `hashes` gets those of the images, by their paths; where it has some, no image is read.
     """
-    known = bool(hashes)
     if reason := _refusal(root, name):
         problems.add(FILE_NAME, [f"documents: {reason}"])
         return []
-    whole, numbers = hashlib.sha256(), dict[str, int]()
-    documents: list[Document] = []
+    lines = _DocumentLines(root, name, task, problems, hashes)
     try:
         with (root / name).open("rb") as stream:
-            n_lines = _count_lines(stream)
-            stored = (
-                DocumentFile(root / name, partial(_parse, task=task))
-                if stream.tell() >= LARGE
-                else None
-            )
-            start = stream.seek(0)
-            for number, line in enumerate(steps("checking documents", stream, n_lines), start=1):
-                whole.update(line)
-                start += len(line)
-                prefix = f"{name}:{number}"
-                if not line.strip():
-                    continue
-                try:
-                    document = _parse(line, task)
-                except ValidationError as error:
-                    problems.add(
-                        prefix,
-                        validation.encoding_problem(line, name) or validation.form_problems(error),
-                    )
-                    continue
-                first = numbers.setdefault(document.id, number)
-                problems.add(
-                    prefix,
-                    [] if first == number else [f"id: in line {first} already ({document.id})"],
-                )
-                faults, header = ([], None) if known else validation.image_problems(root, document)
-                problems.add(prefix, [*validation.problems_of(document, task), *faults])
-                hashes |= {str(document.image): header.sha256} if header else {}
-                documents.append(
-                    stored.document(document, start - len(line), line) if stored else document
-                )
+            lines.read(stream)
     except OSError as error:
         problems.add(FILE_NAME, [f"documents: {name} cannot be read: {error.strerror}"])
         return []
-    digests += [
-        whole.digest(),
-        *(bytes.fromhex(hashes[one.image]) for one in documents if one.image in hashes),
-    ]
+    documents = lines.documents
+    digests.append(lines.digest)
+    images = (document.image for document in documents if document.image is not None)
+    digests.extend(bytes.fromhex(hashes[image]) for image in images if image in hashes)
     if task is not None:
         for key, unknown in validation.unknown_to_all(documents, task).items():
-            problems.add(f"{name}:{numbers[key]}", unknown)
+            problems.add(f"{name}:{lines.numbers[key]}", unknown)
     problems.add(f"{name}:", _member_problems(documents, task))
     return documents
+
+
+class _DocumentLines:
+    """Reads and checks the lines of a documents file.
+
+    Args:
+        root: the folder of the data set.
+        name: path of the file within it.
+        task: the data set's task; None where the manifest is broken.
+        problems: where to collect.
+        hashes: hashes of images by path, to be added to; where it has some, no image is read.
+
+    Attributes:
+        documents: the documents so far.
+        numbers: the number of the first line of each document.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        name: str,
+        task: Task | None,
+        problems: Problems,
+        hashes: dict[str, str],
+    ) -> None:
+        self.documents: list[Document] = []
+        self.numbers: dict[str, int] = {}
+        self._root = root
+        self._name = name
+        self._task = task
+        self._problems = problems
+        self._hashes = hashes
+        self._reads_images = not hashes
+        self._sha256 = hashlib.sha256()
+
+    @property
+    def digest(self) -> bytes:
+        """The sha256 of the lines that were read."""
+        return self._sha256.digest()
+
+    def read(self, stream: BinaryIO) -> None:
+        """Read all lines; documents of a large file stay in it until they are looked at."""
+        n_lines = _count_lines(stream)
+        stored = None
+        if stream.tell() >= LARGE:
+            stored = DocumentFile(self._root / self._name, partial(_parse, task=self._task))
+        start = stream.seek(0)
+        for number, line in enumerate(steps("checking documents", stream, n_lines), start=1):
+            self._sha256.update(line)
+            document = self._checked(line, number) if line.strip() else None
+            if document is not None:
+                if stored is not None:
+                    document = stored.document(document, start, line)
+                self.documents.append(document)
+            start += len(line)
+
+    def _checked(self, line: bytes, number: int) -> Document | None:
+        """Read a line and collect its problems; None where it is no document."""
+        place = f"{self._name}:{number}"
+        try:
+            document = _parse(line, self._task)
+        except ValidationError as error:
+            problems = validation.encoding_problem(line, self._name)
+            self._problems.add(place, problems or validation.form_problems(error))
+            return None
+        first = self.numbers.setdefault(document.id, number)
+        if first != number:
+            self._problems.add(place, [f"id: in line {first} already ({document.id})"])
+        image_problems = self._check_image(document)
+        self._problems.add(place, validation.problems_of(document, self._task))
+        self._problems.add(place, image_problems)
+        return document
+
+    def _check_image(self, document: Document) -> list[str]:
+        """Return the problems of a document's image, and note its hash, where images are read."""
+        if not self._reads_images:
+            return []
+        problems, header = validation.image_problems(self._root, document)
+        if header is not None:
+            self._hashes[str(document.image)] = header.sha256
+        return problems
 
 
 def _count_lines(stream: BinaryIO) -> int:
@@ -381,13 +448,15 @@ def _member_problems(documents: Sequence[Document], task: Task | None) -> Iterat
     members = [document for document in documents if document.split == "member"]
     if not members:
         yield "no document of split member that could be read"
-    if (
-        task is not None
-        and task.kind == "spade-linking"
-        and not any(document.links for document in members)
-    ):
+    if task is not None:
+        yield from _lacking_members(members, task)
+
+
+def _lacking_members(members: Sequence[Document], task: Task) -> Iterator[str]:
+    """List what no document of training has, and this task needs."""
+    if task.kind == "spade-linking" and not any(document.links for document in members):
         yield "no document of split member has links, and task.kind is spade-linking"
-    if task is not None and task.asks and not any(document.questions for document in members):
+    if task.asks and not any(document.questions for document in members):
         yield f"no document of split member has questions, and task.kind is {task.kind}"
 
 
@@ -408,18 +477,12 @@ def _parse(line: bytes, task: Task | None) -> Document:
     changed: dict[str, object] = {}
     if document.image is not None and "\\" in document.image:
         changed["image"] = document.image.replace("\\", "/")
-    if (
-        task is not None
-        and task.kind == "parsing"
-        and document.output is not None
-        and not document.questions
-    ):
+    is_parsed = task is not None and task.kind == "parsing"
+    if is_parsed and document.output is not None and not document.questions:
         changed["questions"] = fields_of_output(document.output)
-    return (
-        cast("Document", dataclasses.replace(cast("Any", document), **changed))
-        if changed
-        else document
-    )
+    if not changed:
+        return document
+    return cast("Document", dataclasses.replace(cast("Any", document), **changed))
 
 
 def check_destination(dst: Path) -> None:
@@ -436,9 +499,9 @@ def check_destination(dst: Path) -> None:
 
 @contextmanager
 def draft_of(dst: Path, purpose: str) -> Iterator[Path]:
-    """Give a new folder beside `dst`, renamed to `dst` when the block ends without an error, else removed.
+    """Give a new folder beside `dst`, renamed to `dst` when the block ends without an error.
 
-    What a killed process left of one goes before.
+    Else it is removed. What a killed process left of one goes before.
 
     Args:
         dst: does not exist, or is an empty folder.

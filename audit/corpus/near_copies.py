@@ -95,52 +95,70 @@ def _digest(text: str, size: int) -> bytes:
 
 def _alike_texts(copies: Pages, originals: Pages, texts: Mapping[str, Text]) -> set[Pair]:
     """List pairs of longer texts that share their runs of words and their numbers."""
-    read = {name: text.runs for name, text in texts.items() if len(text.runs)}
-    one, two = ([page for page in side if page.id in read] for side in (copies, originals))
-    if not (one and two):
+    runs = {name: text.runs for name, text in texts.items() if len(text.runs)}
+    copies = _those_in(runs, copies)
+    originals = _those_in(runs, originals)
+    if not (copies and originals):
         return set()
-    alike = alike_sets(*([read[page.id] for page in side] for side in (one, two)))
-    return {
-        (one[row].id, two[column].id)
-        for row, column in alike
-        if same_numbers(one[row], two[column])
-    }
+    copy_runs = [runs[page.id] for page in copies]
+    original_runs = [runs[page.id] for page in originals]
+    pairs: set[Pair] = set()
+    for row, column in alike_sets(copy_runs, original_runs):
+        if same_numbers(copies[row], originals[column]):
+            pairs.add((copies[row].id, originals[column].id))
+    return pairs
 
 
-def alike_sets(one: Sequence[Ints], two: Sequence[Ints]) -> Iterator[tuple[int, int]]:
+def _those_in(values: Mapping[str, object], documents: Pages) -> list[Document]:
+    """List the documents that have a value, by their ids."""
+    return [document for document in documents if document.id in values]
+
+
+def alike_sets(lefts: Sequence[Ints], rights: Sequence[Ints]) -> Iterator[tuple[int, int]]:
     """List the places of two sets whose Jaccard similarity is `MIN_ALIKE` or more.
 
     Two such sets share one of the rarest members of each: of so many that fewer others are left
     than must be shared. Only sets that do are compared, so that what stands on every page costs
     nothing.
     """
-    members, counts = np.unique(np.concatenate([*one, *two]), return_counts=True)
+    members, counts = np.unique(np.concatenate([*lefts, *rights]), return_counts=True)
 
     def rarest(runs: Ints) -> list[int]:
         order = np.lexsort((runs, counts[np.searchsorted(members, runs)]))
-        rare: list[int] = runs[order[: len(runs) - math.ceil(MIN_ALIKE * len(runs)) + 1]].tolist()
+        n_rarest = len(runs) - math.ceil(MIN_ALIKE * len(runs)) + 1
+        rare: list[int] = runs[order[:n_rarest]].tolist()
         return rare
 
     holders: dict[int, list[int]] = defaultdict(list)
-    for column, runs in enumerate(two):
+    for column, runs in enumerate(rights):
         for run in rarest(runs):
             holders[run].append(column)
-    for row, runs in enumerate(one):
-        for column in sorted({column for run in rarest(runs) for column in holders.get(run, ())}):
-            shared = np.intersect1d(runs, two[column], assume_unique=True).size
-            if shared >= MIN_ALIKE * (len(runs) + len(two[column]) - shared):
+    for row, runs in enumerate(lefts):
+        columns: set[int] = set()
+        for run in rarest(runs):
+            columns.update(holders.get(run, ()))
+        for column in sorted(columns):
+            n_shared = np.intersect1d(runs, rights[column], assume_unique=True).size
+            if n_shared >= MIN_ALIKE * (len(runs) + len(rights[column]) - n_shared):
                 yield row, column
 
 
-def same_numbers(one: Document, two: Document) -> bool:
-    """Test whether two texts hold the same numbers, but for a few that were misread."""
-    numbers = [
-        set(re.findall(r"\d+", " ".join(word.text for word in document.words)))
-        for document in (one, two)
-    ]
-    words = [{fold(word.text) for word in document.words} for document in (one, two)]
-    first, second = numbers if min(map(len, numbers)) >= MIN_NUMBERS else words
+def same_numbers(copy: Document, original: Document) -> bool:
+    """Test whether two texts hold the same numbers, but for a few that were misread.
+
+    Of texts with few numbers, the words are compared.
+    """
+    first = _numbers_in(copy)
+    second = _numbers_in(original)
+    if min(len(first), len(second)) < MIN_NUMBERS:
+        first = {fold(word.text) for word in copy.words}
+        second = {fold(word.text) for word in original.words}
     return len(first & second) >= MIN_NUMBERS_ALIKE * len(first | second)
+
+
+def _numbers_in(document: Document) -> set[str]:
+    """Return the groups of digits in a document's words."""
+    return set(re.findall(r"\d+", " ".join(word.text for word in document.words)))
 
 
 HASH_SIDE = 16
@@ -189,7 +207,10 @@ class Copies:
     @property
     def warnings(self) -> tuple[str, ...]:
         """The copies and what becomes of them, in plain sentences; none without a copy."""
-        left_out = f"{len(self.left_out)} documents are left out of the audit, as they occur in several splits."
+        left_out = (
+            f"{len(self.left_out)} documents are left out of the audit, "
+            "as they occur in several splits."
+        )
         confounded = (
             f"{reason}." for reason in (self.heldout_confounded, self.public_confounded) if reason
         )
@@ -255,7 +276,9 @@ def group_copies(corpus: Corpus, documents: Sequence[Document]) -> dict[str, str
 
 
 def without_copies(corpus: Corpus, copies: Copies) -> Corpus:
-    """Return the data set as it is audited: without the copies that `Copies.left_out` names, its sha256 unchanged.
+    """Return the data set as it is audited: without the copies that `Copies.left_out` names.
+
+    Its sha256 is unchanged.
 
     Held-out copies of members and public copies of audited documents are left out; of utterances
     that both members and held-out documents hold, both, so that common ones are no sign of
@@ -297,50 +320,75 @@ def _pairs(
     hashes: Mapping[str, Bits],
     texts: Mapping[str, Text],
 ) -> set[Pair]:
+    """List pairs of a copy and its original, by ids: by text, by picture, by most of the words."""
     by_text: dict[bytes, list[str]] = defaultdict(list)  # the same but for case, width and spacing
     for document in originals:
         if document.id in texts:
             by_text[texts[document.id].whole].append(document.id)
-    read = [copy.id for copy in copies if copy.id in texts]
-    found = {(copy, name) for copy in read for name in by_text.get(texts[copy].whole, ())}
-    found |= _alike_pictures(corpus, copies, originals, hashes)
-    return (
-        found
-        if corpus.manifest.task.kind == "intent-slots"
-        else found | _alike_texts(copies, originals, texts)
-    )
+    pairs: set[Pair] = set()
+    for copy in copies:
+        if copy.id in texts:
+            equal_ids = by_text.get(texts[copy.id].whole, ())
+            pairs.update((copy.id, name) for name in equal_ids)
+    pairs |= _alike_pictures(corpus, copies, originals, hashes)
+    if corpus.manifest.task.kind != "intent-slots":
+        pairs |= _alike_texts(copies, originals, texts)
+    return pairs
 
 
 def _decide_exclusions(corpus: Corpus, pairs: tuple[Pair, ...]) -> Copies:
     """Decide what is left out, and what cannot be decided, because of these copies."""
-    split_of = {document.id: document.split for document in corpus.documents}
-    by_kind = {
-        kind: [pair for pair in pairs if (split_of[pair[0]], split_of[pair[1]]) == kind]
-        for kind in AGAINST
-    }
-    heldout, public_member, public_heldout = (by_kind[kind] for kind in AGAINST)
-    sizes = {split: max(1, len(corpus.of(split))) for split in _TITLES}
+    by_kind = _pairs_by_kind(corpus, pairs)
+    heldout, public_member, public_heldout = by_kind.values()
+    n_members = max(1, len(corpus.of("member")))
+    n_heldout = max(1, len(corpus.of("heldout")))
     utterances = corpus.manifest.task.kind == "intent-slots"
+    most = MAX_SHARE_OF_UTTERANCES if utterances else MAX_SHARE
     left_out = {copy for copy, _ in (*public_member, *public_heldout)}
     copied = {copy for copy, _ in heldout}
-    confounded = known = None
-    most = MAX_SHARE_OF_UTTERANCES if utterances else MAX_SHARE
-    if len(copied) > most * sizes["heldout"]:
-        confounded = TEXTS["heldout_copies"].format(n=len(copied), all=sizes["heldout"])
+    confounded = None
+    if len(copied) > most * n_heldout:
+        confounded = TEXTS["heldout_copies"].format(n=len(copied), all=n_heldout)
     else:
-        left_out |= copied | ({original for _, original in heldout} if utterances else set())
+        left_out |= copied
+        if utterances:
+            left_out |= {original for _, original in heldout}
     audited = {original for _, original in (*public_member, *public_heldout)}
-    if len(audited) > most * (n_audited := sizes["member"] + sizes["heldout"]):
-        known = TEXTS["public_copies"].format(n=len(audited), all=n_audited)
-    sentences = tuple(
-        _describe_copies(kind, found, utterances) for kind, found in by_kind.items() if found
-    )
+    n_audited = n_members + n_heldout
+    public_confounded = None
+    if len(audited) > most * n_audited:
+        public_confounded = TEXTS["public_copies"].format(n=len(audited), all=n_audited)
     left_out -= planted_ids(corpus) | carrier_ids(corpus)
-    return Copies(pairs, frozenset(left_out), sentences, confounded, known)
+    sentences = _copy_sentences(by_kind, utterances)
+    return Copies(pairs, frozenset(left_out), sentences, confounded, public_confounded)
+
+
+def _pairs_by_kind(corpus: Corpus, pairs: Sequence[Pair]) -> dict[tuple[Split, Split], list[Pair]]:
+    """Group pairs by the splits of copy and original, in the order of `AGAINST`."""
+    split_of = {document.id: document.split for document in corpus.documents}
+    by_kind: dict[tuple[Split, Split], list[Pair]] = {kind: [] for kind in AGAINST}
+    for copy, original in pairs:
+        kind = (split_of[copy], split_of[original])
+        if kind in by_kind:
+            by_kind[kind].append((copy, original))
+    return by_kind
+
+
+def _copy_sentences(
+    by_kind: Mapping[tuple[Split, Split], Sequence[Pair]], utterances: bool
+) -> tuple[str, ...]:
+    """Write a sentence about the copies of each kind that has some."""
+    sentences: list[str] = []
+    for kind, pairs in by_kind.items():
+        if pairs:
+            sentences.append(_describe_copies(kind, pairs, utterances))
+    return tuple(sentences)
 
 
 def _describe_copies(kind: tuple[Split, Split], pairs: Sequence[Pair], utterances: bool) -> str:
-    copies, originals = (len({pair[side] for pair in pairs}) for side in (0, 1))
+    """Write how many documents of a split are copies of how many of another."""
+    copies = len({copy for copy, _ in pairs})
+    originals = len({original for _, original in pairs})
     what = "are equal to" if utterances else "are copies, or nearly, of"
     return f"{copies} {_TITLES[kind[0]]} documents {what} {originals} {_TITLES[kind[1]]} ones."
 
@@ -357,30 +405,47 @@ def _alike_pictures(
     corpus: Corpus, copies: Pages, originals: Pages, hashes: Mapping[str, Bits]
 ) -> set[Pair]:
     """List pairs of pages that show the same, and whose words do not say otherwise."""
-    sides = [
-        [document for document in side if document.id in hashes] for side in (copies, originals)
-    ]
-    if not all(sides):
+    copies = _those_in(hashes, copies)
+    originals = _those_in(hashes, originals)
+    if not (copies and originals):
         return set()
-    shown = {document.image: document for side in sides for document in side}
-    raster = cache(lambda image: _raster(open_image(corpus, shown[image])))
-    found = set()
-    for row, column in _near(
-        *(np.array([hashes[document.id] for document in side]) for side in sides)
-    ):
-        copy, original = sides[0][row], sides[1][column]
-        if not (copy.words and original.words) or same_numbers(copy, original):
-            one, two = raster(copy.image), raster(original.image)
-            if one is not None and two is not None and float(one @ two) >= MIN_CORRELATION:
-                found.add((copy.id, original.id))
-    return found
+    documents = {document.image: document for document in (*copies, *originals)}
+    raster = cache(lambda image: _raster(open_image(corpus, documents[image])))
+    pairs: set[Pair] = set()
+    for row, column in _near(_stack(copies, hashes), _stack(originals, hashes)):
+        copy = copies[row]
+        original = originals[column]
+        if _differ_in_numbers(copy, original):
+            continue
+        if _correlate(raster(copy.image), raster(original.image)):
+            pairs.add((copy.id, original.id))
+    return pairs
 
 
-def _near(one: Bits, two: Bits) -> Iterator[tuple[int, int]]:
+def _stack(documents: Sequence[Document], hashes: Mapping[str, Bits]) -> Bits:
+    """Return the hashes of documents, (n_documents, n_bits)."""
+    return np.array([hashes[document.id] for document in documents])
+
+
+def _differ_in_numbers(copy: Document, original: Document) -> bool:
+    """Test whether both documents have words, and these have other numbers."""
+    if not (copy.words and original.words):
+        return False
+    return not same_numbers(copy, original)
+
+
+def _correlate(left: Floats | None, right: Floats | None) -> bool:
+    """Test whether two rasters show the same; a blank page shows nothing."""
+    if left is None or right is None:
+        return False
+    return float(left @ right) >= MIN_CORRELATION
+
+
+def _near(lefts: Bits, rights: Bits) -> Iterator[tuple[int, int]]:
     """Yield the places of two hashes that differ in `MAX_DISTANCE` bits at most."""
-    right = two.astype(np.float32)
-    for start in range(0, len(one), _ROWS):
-        left = one[start : start + _ROWS].astype(np.float32)
+    right = rights.astype(np.float32)
+    for start in range(0, len(lefts), _ROWS):
+        left = lefts[start : start + _ROWS].astype(np.float32)
         distance = left.sum(axis=1)[:, None] + right.sum(axis=1) - 2 * left @ right.T
         rows, columns = np.nonzero(distance <= MAX_DISTANCE)
         yield from zip((rows + start).tolist(), columns.tolist(), strict=True)

@@ -275,6 +275,13 @@ class _Open:
         """The path of the item that is being read."""
         return f"{self.path}[{self.item}]" if self.item else self.path
 
+    def begin_item(self, begin: int) -> None:
+        """Begin the next item, whose text begins here."""
+        self.item += 1
+        self.begin = begin
+        self.bare = True
+        self.names = Counter()
+
 
 def _marked_fields(text: str) -> list[OutputField]:
     """Find the innermost elements of markup.
@@ -296,22 +303,35 @@ def _read_elements(text: str, closed: Collection[str], found: _Fields) -> None:
     """
     stack = [_Open("", "", bare=False)]
     for tag in _TAG.finditer(text):
-        top, name = stack[-1], _name_of(tag)
+        top = stack[-1]
+        name = _name_of(tag)
         if tag["void"] and name == _SEPARATOR:
             _add_field(text, top, tag.start(), found)
-            top.item, top.begin, top.bare, top.names = top.item + 1, tag.end(), True, Counter()
+            top.begin_item(tag.end())
         elif tag["void"] or (tag["field"] is None and name not in closed):
             if not text[top.begin : tag.start()].strip():
                 top.begin = tag.end()
         elif tag["close"]:
             _close(text, stack, name, tag.start(), found)
         else:
-            top.bare = False
-            path = f"{top.here}.{name}" + (f"[{top.names[name]}]" if top.names[name] else "")
-            top.names[name] += 1
             if len(stack) > DEEPEST:
                 raise ValueError("elements are nested too deeply")
-            stack.append(_Open(name, check_path(path), begin=tag.end()))
+            stack.append(_open_within(top, name, tag.end()))
+
+
+def _open_within(element: _Open, name: str, begin: int) -> _Open:
+    """Open an element of this name within another; its path counts those of one name.
+
+    Raises:
+        ValueError: the names are too long.
+    """
+    element.bare = False
+    number = element.names[name]
+    element.names[name] += 1
+    path = f"{element.here}.{name}"
+    if number:
+        path += f"[{number}]"
+    return _Open(name, check_path(path), begin=begin)
 
 
 def _name_of(tag: re.Match[str]) -> str:
@@ -320,7 +340,7 @@ def _name_of(tag: re.Match[str]) -> str:
 
 def _close(text: str, stack: list[_Open], name: str, at: int, found: _Fields) -> None:
     """Close the element of this name, and those in it that are open; of none, nothing happens."""
-    if not any(one.name == name for one in stack[1:]):
+    if not any(element.name == name for element in stack[1:]):
         return
     while (top := stack.pop()).name != name:
         pass

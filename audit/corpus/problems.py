@@ -27,7 +27,10 @@ _NUMBER_OR_PATH = re.compile(r"[\d/\\]")
 
 
 class Problems:
-    """Collects problems by kind: they differ in place, index, number, path, and what is in parentheses."""
+    """Collects problems by kind.
+
+    Those of a kind differ in place, index, number, path, and what is in parentheses.
+    """
 
     def __init__(self) -> None:
         self._kinds: dict[str, tuple[str, Counter[str]]] = {}
@@ -35,34 +38,33 @@ class Problems:
     def add(self, prefix: str, problems: Iterable[str]) -> None:
         """Collect problems, each behind the prefix (a line, a document; may be empty)."""
         for problem in problems:
-            head, colon, rest = problem.partition(": ")
-            words = _VARYING.sub("", problem if prefix or not colon else rest).split()
-            kind = " ".join(word for word in words if not _NUMBER_OR_PATH.search(word))
-            place = (
-                prefix.rstrip(":")
-                or " ".join(word for word in words if _NUMBER_OR_PATH.search(word))
-                or head
-            )
+            kind, place = _kind_and_place(prefix, problem)
             if kind not in self._kinds and len(self._kinds) >= MOST_KINDS:
-                kind, problem = "", "and other problems"
-            places = self._kinds.setdefault(kind, (f"{prefix} {problem}".strip(), Counter()))[1]
-            places[place if place in places or len(places) < EXAMPLES else ""] += 1
+                kind = ""
+                problem = "and other problems"
+            _, places = self._kinds.setdefault(kind, (f"{prefix} {problem}".strip(), Counter()))
+            if place not in places and len(places) >= EXAMPLES:
+                place = ""
+            places[place] += 1
 
-    def merge(self, others: Problems) -> None:
+    def merge(self, collection: Problems) -> None:
         """Collect what another collection holds."""
-        for kind, (first, places) in others._kinds.items():
-            self._kinds.setdefault(kind, (first, Counter()))[1].update(places)
+        for kind, (first, new_places) in collection._kinds.items():
+            _, places = self._kinds.setdefault(kind, (first, Counter()))
+            places.update(new_places)
 
     @contextmanager
     def catch(self, prefix: str = "") -> Iterator[None]:
-        """Collect the problems of a `ManifestError` that the block raises, and go on after the block."""
+        """Collect the problems of a `ManifestError` that the block raises, and go on after it."""
         try:
             yield
         except ManifestError as error:
             self.add(prefix, error.problems)
 
     def raise_if_any(self, hint: str = "") -> None:
-        """Raise one `ManifestError` with a line for each kind of problem: the first, the count, and more places.
+        """Raise one `ManifestError` with a line for each kind of problem.
+
+        A line has the first problem, the count, and more places.
 
         Raises:
             ManifestError: there is a problem.
@@ -73,13 +75,31 @@ class Problems:
             )
 
 
+def _kind_and_place(prefix: str, problem: str) -> tuple[str, str]:
+    """Return what problems of one kind share, and the place of this one.
+
+    The place is the prefix, else the numbers and paths in the problem, else its beginning.
+    """
+    head, colon, tail = problem.partition(": ")
+    text = tail if colon and not prefix else problem
+    fixed_words: list[str] = []
+    varying_words: list[str] = []
+    for word in _VARYING.sub("", text).split():
+        if _NUMBER_OR_PATH.search(word):
+            varying_words.append(word)
+        else:
+            fixed_words.append(word)
+    place = prefix.rstrip(":") or " ".join(varying_words) or head
+    return " ".join(fixed_words), place
+
+
 def _line(first: str, places: Counter[str]) -> str:
     """Write the first problem of a kind, the count and more places, then what to do."""
     if places.total() == 1:
         return printable(first)
     problem, semicolon, remedy = printable(first).partition("; ")
-    others = [*map(printable, islice(filter(None, places), 1, EXAMPLES))]
-    also = f", also {listed(others, 'and')}" if others else ""
+    more_places = [*map(printable, islice(filter(None, places), 1, EXAMPLES))]
+    also = f", also {listed(more_places, 'and')}" if more_places else ""
     return f"{problem} ({places.total():,} times{also}){semicolon}{remedy}"
 
 
@@ -100,25 +120,34 @@ def reason_refused(root: Path, relative: str) -> str | None:
 
     Args:
         root: an existing folder, resolved.
-        relative: as the data set writes it; the file need not exist.
+        relative: path as the data set writes it; the file need not exist.
     """
-    if not relative.strip():
-        return "the path is empty"
-    if not relative.isprintable():
-        return "the path holds a character that cannot be printed"
-    posix, windows = PurePosixPath(relative), PureWindowsPath(relative)
-    if posix.is_absolute() or windows.drive or windows.root:
-        return f"the path is absolute; {_COPY}"
-    if ".." in posix.parts or ".." in windows.parts:
-        return f"the path leaves DATA_DIR through '..'; {_COPY}"
-    if max(len(os.fsencode(part)) for part in posix.parts or ("",)) > LONGEST_NAME:
-        return f"the path holds a name of more than {LONGEST_NAME} bytes"
+    reason = _form_refused(relative)
+    if reason is not None:
+        return reason
     try:
         target = (root / relative).resolve()
     except (OSError, RuntimeError):  # a loop of symbolic links: RuntimeError before Python 3.13
         return "the path cannot be followed"
     if not target.is_relative_to(root):
         return f"the path leaves DATA_DIR through a symbolic link; {_COPY}"
+    return None
+
+
+def _form_refused(relative: str) -> str | None:
+    """Explain why a text is no path of a data set, whatever there is; None when it is one."""
+    if not relative.strip():
+        return "the path is empty"
+    if not relative.isprintable():
+        return "the path holds a character that cannot be printed"
+    posix = PurePosixPath(relative)
+    windows = PureWindowsPath(relative)
+    if posix.is_absolute() or windows.drive or windows.root:
+        return f"the path is absolute; {_COPY}"
+    if ".." in posix.parts or ".." in windows.parts:
+        return f"the path leaves DATA_DIR through '..'; {_COPY}"
+    if max((len(os.fsencode(name)) for name in posix.parts), default=0) > LONGEST_NAME:
+        return f"the path holds a name of more than {LONGEST_NAME} bytes"
     return None
 
 

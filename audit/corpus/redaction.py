@@ -192,15 +192,19 @@ class _Text:
 
     def __init__(self, document: Document, attacked: Sequence[Entity]) -> None:
         self.document = document
-        whole = {index for entity in attacked for run in runs(entity.words) for index in run[1:]}
-        hidden = {index for entity in attacked for index in entity.words}
+        hidden: set[int] = set()
+        within: set[int] = set()
+        for entity in attacked:
+            hidden.update(entity.words)
+            for run in runs(entity.words):
+                within.update(run[1:])
         # Where sentences begin must not show what is hidden: a capital, or a full stop.
         words = ["X" if index in hidden else word.text for index, word in enumerate(document.words)]
-        starts = sentence_starts(words, frozenset(document.paragraphs), whole)
+        starts = sentence_starts(words, frozenset(document.paragraphs), within)
         self.sentences = [range(start, end) for start, end in pairwise((*starts, len(words)))]
-        self.number = {
-            index: number for number, sentence in enumerate(self.sentences) for index in sentence
-        }
+        self.number: dict[int, int] = {}
+        for number, sentence in enumerate(self.sentences):
+            self.number |= dict.fromkeys(sentence, number)
 
     def around(
         self, entity: Entity, mask: Mask, unread: Collection[int]
@@ -212,6 +216,7 @@ class _Text:
     def layout(
         self, entity: Entity, mask: Mask, unread: Collection[int]
     ) -> tuple[tuple[float, ...], RedactionBar | None]:
+        """Return no layout and no bar: a text has none."""
         return (), None
 
 
@@ -230,36 +235,73 @@ def _write_context(
     Args:
         document: the text or page.
         context: indices of words, by line.
-        words: of the value.
+        words: words of the value.
         mask: how it is hidden.
         others: words of the values that are hidden with it; of those that share a word, the first
             one's mask is shown.
     """
-    owner: dict[int, int] = dict.fromkeys(words, 0)
-    for number, other in enumerate(others, start=1):
-        for index in other:
-            owner.setdefault(index, number)
-    pieces: list[list[str]] = [[], []]
-    hidden: str | None = None
-    last: int | None = None  # whose mask was the last to be shown, nothing readable after it
+    owners: dict[int, int] = dict.fromkeys(words, 0)
+    for number, other_words in enumerate(others, start=1):
+        for index in other_words:
+            owners.setdefault(index, number)
+    writer = _ContextWriter(mask)
     for line_number, line in enumerate(context):
-        ended = line_number == 0
-        for owned, run in groupby(line, owner.get):  # None: of no value
-            if owned is not None and owned == last and mask != "length":
-                continue
-            if not ended:
-                pieces[hidden is not None].append(LINE_END)
-                ended = True
-            last = owned
-            texts = [document.words[index].text for index in run]
-            if owned is None:
-                pieces[hidden is not None] += texts
-            elif owned == 0 and hidden is None:
-                hidden = _mask(texts, mask)
-            else:
-                pieces[hidden is not None].append(_mask(texts, mask))
-    assert hidden is not None
-    return _join_words(pieces[0], closed=True), hidden, _join_words(pieces[1], closed=False)
+        writer.begin_line(is_first=line_number == 0)
+        for owner, run in groupby(line, owners.get):
+            writer.add(owner, [document.words[index].text for index in run])
+    return writer.finish()
+
+
+class _ContextWriter:
+    """Writes a context piece by piece.
+
+    Args:
+        mask: how values are hidden.
+    """
+
+    def __init__(self, mask: Mask) -> None:
+        self._mask: Mask = mask
+        self._before: list[str] = []
+        self._after: list[str] = []
+        self._hidden: str | None = None
+        self._last_owner: int | None = None
+        """Whose mask was the last to be shown, nothing readable after it."""
+        self._has_line_end = True
+
+    def begin_line(self, *, is_first: bool) -> None:
+        """Begin a line; one end of line is written before its first piece, but for the first line."""
+        self._has_line_end = is_first
+
+    def add(self, owner: int | None, texts: Sequence[str]) -> None:
+        """Add neighbouring words of a line.
+
+        Args:
+            owner: number of the value that they are of, 0 for that in question; None: of no value.
+            texts: the words.
+        """
+        if owner is not None and owner == self._last_owner and self._mask != "length":
+            return
+        if not self._has_line_end:
+            self._pieces.append(LINE_END)
+            self._has_line_end = True
+        self._last_owner = owner
+        if owner is None:
+            self._pieces.extend(texts)
+        elif owner == 0 and self._hidden is None:
+            self._hidden = _mask(texts, self._mask)
+        else:
+            self._pieces.append(_mask(texts, self._mask))
+
+    @property
+    def _pieces(self) -> list[str]:
+        """The pieces before the value, or those after it where its mask was written."""
+        return self._before if self._hidden is None else self._after
+
+    def finish(self) -> tuple[str, str, str]:
+        """Return the context before the value, its mask, and the context after it."""
+        assert self._hidden is not None
+        before = _join_words(self._before, closed=True)
+        return before, self._hidden, _join_words(self._after, closed=False)
 
 
 def _mask(texts: Sequence[str], mask: Mask) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from audit.cards import CorpusCard
@@ -158,32 +158,45 @@ def _fields(corpus: Corpus) -> dict[Category, FieldCounts]:
 
 def card(corpus: Corpus) -> CorpusCard:
     """Describe the data set for the record: counts only."""
+    manifest = corpus.manifest
+    return CorpusCard(
+        name=manifest.name,
+        sha256=corpus.sha256,
+        task=manifest.task.kind,
+        **vars(manifest.membership),
+        revision=manifest.revision or hub_revision(corpus.root),
+        documents=dict(Counter(document.split for document in corpus.documents)),
+        fields=_count_attacked(corpus),
+        providers=_count_providers(corpus),
+        images=sum(document.image is not None for document in corpus.documents),
+        checkpoint_chosen_on=manifest.recipe.checkpoint_chosen_on,
+        questions=_count_questions(corpus),
+    )
+
+
+def _count_attacked(corpus: Corpus) -> dict[str, dict[str, int]]:
+    """Count the fields that attacks may try, by split and category."""
     fields: dict[str, Counter[str]] = defaultdict(Counter)
     for document in corpus.documents:
         fields[document.split].update(
             entity.category for entity in document.entities if entity.attack
         )
-    return CorpusCard(
-        name=corpus.manifest.name,
-        sha256=corpus.sha256,
-        task=corpus.manifest.task.kind,
-        **vars(corpus.manifest.membership),
-        revision=corpus.manifest.revision or hub_revision(corpus.root),
-        documents=dict(Counter(document.split for document in corpus.documents)),
-        fields={split: dict(sorted(counts.items())) for split, counts in fields.items()},
-        providers=len(
-            {
-                fold(document.provider)
-                for document in corpus.documents
-                if document.provider is not None
-            }
-        ),
-        images=sum(document.image is not None for document in corpus.documents),
-        checkpoint_chosen_on=corpus.manifest.recipe.checkpoint_chosen_on,
-        questions=dict(
-            Counter(document.split for document in corpus.documents for _ in document.questions)
-        ),
-    )
+    return {split: dict(sorted(counts.items())) for split, counts in fields.items()}
+
+
+def _count_providers(corpus: Corpus) -> int:
+    """Count the providers that documents name, as `folding.fold` compares names."""
+    names = (document.provider for document in corpus.documents)
+    return len({fold(name) for name in names if name is not None})
+
+
+def _count_questions(corpus: Corpus) -> dict[str, int]:
+    """Count questions by split; splits without any are missing."""
+    counts = Counter[str]()
+    for document in corpus.documents:
+        if document.questions:
+            counts[document.split] += len(document.questions)
+    return dict(counts)
 
 
 def _warnings(corpus: Corpus, categories: Mapping[Category, FieldCounts]) -> Iterator[str]:
@@ -219,27 +232,41 @@ def size_warnings(n_member: int, n_heldout: int) -> list[str]:
 
 
 def _layout_warnings(corpus: Corpus) -> Iterator[str]:
-    """Warn of pages without boxes among pages with them, and of boxes that lie elsewhere than the words."""
-    boxed, unboxed = [], []
+    """Warn of pages without boxes among pages with them, and of boxes that lie off their words."""
+    corners: list[tuple[float, float]] = []
+    sizes: list[tuple[int, int]] = []
+    unboxed: list[str] = []
     for document in corpus.documents:
         boxes = [word.box for word in document.words if word.box is not None]
         if boxes and document.size is not None:
-            boxed.append(
-                (max(box[2] for box in boxes), max(box[3] for box in boxes), *document.size)
-            )
+            _, _, right, bottom = map(max, zip(*boxes, strict=True))
+            corners.append((right, bottom))
+            sizes.append(document.size)
         elif document.words:
             unboxed.append(document.id)
-    if boxed and unboxed:
-        n, named = len(unboxed), listed(unboxed[:EXAMPLES], "and")
-        yield TEXTS["no_boxes"].format(n=n, all=len(boxed) + n, examples=named)
-    right, bottom, width, height = map(max, zip(*boxed, strict=True)) if boxed else (0, 0, 0, 0)
-    if (
-        min(right, bottom) > 0.8 * GRID
-        and max(right, bottom) <= GRID
-        and max(width, height) > 1.2 * GRID
-    ):
-        yield TEXTS["look_small"].format(width=width, height=height)
+    if corners and unboxed:
+        n = len(unboxed)
+        examples = listed(unboxed[:EXAMPLES], "and")
+        yield TEXTS["no_boxes"].format(n=n, all=len(corners) + n, examples=examples)
+    if corners:
+        yield from _grid_warnings(corners, sizes)
     yield from placement_warnings(corpus)
+
+
+def _grid_warnings(
+    corners: Sequence[tuple[float, float]], sizes: Sequence[tuple[int, int]]
+) -> Iterator[str]:
+    """Warn of boxes that look like thousandths of larger pages.
+
+    Args:
+        corners: the lower right corner of all boxes of each page.
+        sizes: sizes of the pages.
+    """
+    right, bottom = map(max, zip(*corners, strict=True))
+    width, height = map(max, zip(*sizes, strict=True))
+    fills_grid = min(right, bottom) > 0.8 * GRID and max(right, bottom) <= GRID
+    if fills_grid and max(width, height) > 1.2 * GRID:
+        yield TEXTS["look_small"].format(width=width, height=height)
 
 
 def _field_warnings(categories: Mapping[Category, FieldCounts]) -> Iterator[str]:
@@ -267,11 +294,11 @@ reach it."""
 
 @dataclass(frozen=True)
 class AskedProviders:
-    """The providers of whom an attack can ask whether they were trained on (methods.md#provider-membership).
+    """The providers of whom an attack can ask whether they were trained on.
 
-    A provider is in when one of its documents is a member; what is asked about are its held-out
-    ones, kept aside. Names that differ in case or spacing only are one provider (`folding.fold`),
-    here and everywhere.
+    See methods.md#provider-membership. A provider is in when one of its documents is a member; what
+    is asked about are its held-out ones, kept aside. Names that differ in case or spacing only are
+    one provider (`folding.fold`), here and everywhere.
 
     Attributes:
         n_in: providers in with documents kept aside.
@@ -301,12 +328,11 @@ def asked_providers(corpus: Corpus) -> AskedProviders:
     for document in corpus.documents:
         if document.provider is not None:
             splits[fold(document.provider)].add(document.split)
-    asked = [found for found in splits.values() if "heldout" in found]
-    n_in = sum("member" in found for found in asked)
-    unasked = sum("member" in found and "heldout" not in found for found in splits.values())
-    return AskedProviders(
-        n_in, len(asked) - n_in, unasked, sum("public" in found for found in asked)
-    )
+    kept_aside = [provider for provider in splits.values() if "heldout" in provider]
+    n_in = sum("member" in provider for provider in kept_aside)
+    n_members = sum("member" in provider for provider in splits.values())
+    n_public = sum("public" in provider for provider in kept_aside)
+    return AskedProviders(n_in, len(kept_aside) - n_in, n_members - n_in, n_public)
 
 
 def unnamed_members(corpus: Corpus) -> int:
@@ -320,16 +346,19 @@ def provider_warnings(corpus: Corpus) -> Iterator[str]:
         return
     if nameless := unnamed_members(corpus):
         yield TEXTS["nameless"].format(n=nameless)
-    asked, by_provider = (
-        asked_providers(corpus),
-        corpus.manifest.membership.assigned == "by-provider",
-    )
-    counts = TEXTS["asked"].format(n_in=asked.n_in, n_out=asked.n_out)
-    if not (asked.n_in and asked.n_out):
+    providers = asked_providers(corpus)
+    counts = TEXTS["asked"].format(n_in=providers.n_in, n_out=providers.n_out)
+    if not (providers.n_in and providers.n_out):
         yield counts + TEXTS["one_sided"]
-    elif asked.half_width > MAX_HALF_WIDTH:
-        yield counts + TEXTS["few_providers"].format(points=100 * asked.half_width)
-    if by_provider and asked.unasked:
-        yield TEXTS["unasked"].format(n=asked.unasked)
-    if by_provider and asked.also_public:
-        yield TEXTS["also_public"].format(n=asked.also_public)
+    elif providers.half_width > MAX_HALF_WIDTH:
+        yield counts + TEXTS["few_providers"].format(points=100 * providers.half_width)
+    if corpus.manifest.membership.assigned == "by-provider":
+        yield from _division_warnings(providers)
+
+
+def _division_warnings(providers: AskedProviders) -> Iterator[str]:
+    """Warn of providers that a division by provider should have left out, or not published."""
+    if providers.unasked:
+        yield TEXTS["unasked"].format(n=providers.unasked)
+    if providers.also_public:
+        yield TEXTS["also_public"].format(n=providers.also_public)

@@ -6,7 +6,7 @@ and "S-" or "U-" too (BIOES), or they are the names themselves, or these with "I
 of one name that follow each other are one entity).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -58,13 +58,17 @@ class Scheme:
         there. The label "O" is that of values that training left outside of entities. A tag may
         still be none of the labels.
         """
-        if self.name == "IO" or label == OUTSIDE:
-            tag = self.outside if label == OUTSIDE else f"I-{label}" if self.prefixed else label
-            return (tag,) * n_words
-        tags = [f"{'I' if number else 'B'}-{label}" for number in range(n_words)]
-        if self.name == "BIOES" and tags:
+        if label == OUTSIDE:
+            return (self.outside,) * n_words
+        if self.name == "IO":
+            return (f"I-{label}" if self.prefixed else label,) * n_words
+        if n_words == 0:
+            return ()
+        tags = [f"B-{label}"] + [f"I-{label}"] * (n_words - 1)
+        if self.name == "BIOES":
             last = f"{self.single if n_words == 1 else self.end}-{label}"
-            tags[-1] = last if last in self.labels else tags[-1]
+            if last in self.labels:
+                tags[-1] = last
         return tuple(tags)
 
     def knows(self, label: str) -> bool:
@@ -72,7 +76,10 @@ class Scheme:
         return not {self.tags_of(label, 1)[0], *self.tags_of(label, 2)[:1]}.isdisjoint(self.labels)
 
     def continued(self, tag: str) -> str:
-        """Return the tag of the tokens that continue a word: inside its entity, where there is one (run_ner.py)."""
+        """Return the tag of the tokens that continue a word: inside its entity, where there is one.
+
+        As run_ner.py does.
+        """
         inside = f"I-{tag[2:]}" if self.prefixed and tag.startswith("B-") else tag
         return inside if inside in self.labels else tag
 
@@ -82,22 +89,28 @@ class Scheme:
         A tag that goes on with no entity begins one, as in CoNLL's scorer.
         """
         spans: set[Span] = set()
-        label, start = "", 0
+        label = ""
+        start = 0
         for position, tag in enumerate([*tags, self.outside]):
-            prefix, name = (
-                ("", "")
-                if tag == self.outside
-                else ((tag[:1], tag[2:]) if self.prefixed else ("I", tag))
-            )
+            prefix, name = self._prefix_and_name(tag)
             if label and (name != label or prefix in ("B", *_SINGLES)):
                 spans.add((label, start, position))
                 label = ""
             if name and not label:
-                label, start = name, position
+                label = name
+                start = position
             if name and prefix in (*_ENDS, *_SINGLES):
                 spans.add((label, start, position + 1))
                 label = ""
         return spans
+
+    def _prefix_and_name(self, tag: str) -> tuple[str, str]:
+        """Return the prefix of a tag and the label behind it; both are empty outside of entities."""
+        if tag == self.outside:
+            return "", ""
+        if self.prefixed:
+            return tag[:1], tag[2:]
+        return "I", tag
 
 
 BIO = Scheme("BIO", frozenset(), OUTSIDE, prefixed=True)
@@ -120,52 +133,64 @@ def scheme_of(labels: Sequence[str], outside: str | None = None) -> Scheme:
 def _scheme_of(labels: tuple[str, ...], outside: str | None) -> Scheme:
     for problem in scheme_problems(labels, outside):
         raise ValueError(problem)
-    named = outside_of(labels, outside)
-    assert named is not None
-    letters = {label[0] for label in labels if label != named and _is_prefixed(label)}
-    known = frozenset(labels)
+    outside = outside_of(labels, outside)
+    assert outside is not None
+    letters = {label[0] for label in labels if label != outside and _is_prefixed(label)}
+    label_set = frozenset(labels)
     if letters == {"I"} or not letters & {*"BI"}:
-        return Scheme("IO", known, named, prefixed=letters == {"I"})
+        return Scheme("IO", label_set, outside, prefixed=letters == {"I"})
     if letters <= {*"BI"}:
-        return Scheme("BIO", known, named, prefixed=True)
-    end = next((letter for letter in _ENDS if letter in letters), "E")
-    return Scheme(
-        "BIOES",
-        known,
-        named,
-        True,
-        end,
-        next((letter for letter in _SINGLES if letter in letters), "S"),
-    )
+        return Scheme("BIO", label_set, outside, prefixed=True)
+    end = _first_used(_ENDS, letters) or "E"
+    single = _first_used(_SINGLES, letters) or "S"
+    return Scheme("BIOES", label_set, outside, True, end, single)
+
+
+def _first_used(prefixes: Iterable[str], letters: Collection[str]) -> str | None:
+    """Return the first of these prefixes that labels have; None where they have none."""
+    return next((prefix for prefix in prefixes if prefix in letters), None)
 
 
 def outside_of(labels: Sequence[str], named: str | None = None) -> str | None:
-    """Find the class of words outside of entities: `named`, "O", the only bare label, or one of `OUTSIDE_NAMES`.
+    """Find the class of words outside of entities.
 
-    None where none is any of these.
+    It is `named`, "O", the only bare label, or one of `OUTSIDE_NAMES`; None where none is any of
+    these.
     """
-    if named is not None or OUTSIDE in labels:
-        return named if named is not None else OUTSIDE
+    if named is not None:
+        return named
+    if OUTSIDE in labels:
+        return OUTSIDE
     bare = [label for label in labels if not _is_prefixed(label)]
     if len(bare) == 1 and _has_prefixes(labels):
         return bare[0]
-    found = {label.casefold(): label for label in reversed(labels)}
-    return next((found[name] for name in OUTSIDE_NAMES if name in found), None)
+    return _usual_outside(labels)
+
+
+def _usual_outside(labels: Sequence[str]) -> str | None:
+    """Return the label that has the first of `OUTSIDE_NAMES`, in any case; None without one."""
+    spellings = {label.casefold(): label for label in reversed(labels)}
+    return next((spellings[name] for name in OUTSIDE_NAMES if name in spellings), None)
 
 
 def scheme_problems(labels: Sequence[str], named: str | None = None) -> Iterator[str]:
     """List the reasons why labels are in no scheme."""
     outside = outside_of(labels, named)
     if outside is None:
-        yield 'no label is O, nor another usual name of words outside of entities; say which: [task] outside = "..."'
+        yield (
+            "no label is O, nor another usual name of words outside of entities; "
+            'say which: [task] outside = "..."'
+        )
         return
     if outside not in labels:
         yield f"outside: {outside} is none of the labels"
     if outside != OUTSIDE and OUTSIDE in labels:
         yield f"outside: {outside}, but O is a label too"
-    if _has_prefixes([label for label in labels if label != outside]):
-        bare = [label for label in labels if label != outside and not _is_prefixed(label)]
-        yield from (f"{label} is none of {outside}, B-..., I-..." for label in bare)
+    inside = [label for label in labels if label != outside]
+    if _has_prefixes(inside):
+        for label in inside:
+            if not _is_prefixed(label):
+                yield f"{label} is none of {outside}, B-..., I-..."
 
 
 def canonical(labels: Sequence[str], outside: str | None = None) -> tuple[str, ...]:
@@ -174,8 +199,8 @@ def canonical(labels: Sequence[str], outside: str | None = None) -> tuple[str, .
     Raises:
         ValueError: see `scheme_of`.
     """
-    named = scheme_of(labels, outside).outside
-    return tuple(OUTSIDE if label == named else label for label in labels)
+    outside = scheme_of(labels, outside).outside
+    return tuple(OUTSIDE if label == outside else label for label in labels)
 
 
 def _is_prefixed(label: str) -> bool:
@@ -183,5 +208,8 @@ def _is_prefixed(label: str) -> bool:
 
 
 def _has_prefixes(labels: Sequence[str]) -> bool:
-    """Test whether labels are tags rather than names: without a "B-" or an "I-", "E-MAIL" is a name."""
+    """Test whether labels are tags rather than names.
+
+    Without a "B-" or an "I-", "E-MAIL" is a name.
+    """
     return any(label[:2] in ("B-", "I-") and len(label) > 2 for label in labels)

@@ -8,14 +8,14 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from audit.cards import AuditSheet
-from audit.corpus.documents import Document, Task
+from audit.corpus.documents import Box, Document, Task
 from audit.corpus.images import ImageFile, read_header
 from audit.corpus.outputs import output_problems
 from audit.corpus.problems import TEXTS, Problems, reason_refused, repeated
@@ -49,18 +49,16 @@ def text_problem(text: str, longest: int | None = None) -> str | None:
     """Explain why a text of the data set is refused; None when it is not.
 
     Args:
-        text: as it stands there.
-        longest: characters that it may have.
+        text: text as it stands there.
+        longest: the most characters that it may have.
     """
     if not text.strip():
         return "empty"
     if _CONTROL.search(text):
         return "holds a control character or half a surrogate pair"
-    return (
-        f"longer than {longest:,} characters"
-        if longest is not None and len(text) > longest
-        else None
-    )
+    if longest is not None and len(text) > longest:
+        return f"longer than {longest:,} characters"
+    return None
 
 
 def markup_problem(markup: str) -> str | None:
@@ -75,39 +73,45 @@ def is_bio(tag: str) -> bool:
 
 def label_problems(task: Task) -> Iterator[str]:
     """List the problems of a task's labels."""
-    yield from (
-        f"task.labels: {label} occurs {count} times" for label, count in repeated(task.labels)
-    )
-    if task.kind == "token-classification" and task.labels:
-        yield from (
-            f"task.labels: {problem}" for problem in scheme_problems(task.labels, task.outside)
-        )
-    if task.kind == "spade-extraction" and task.labels:
-        tags = (label for label in task.labels if label[:2] in ("B-", "I-"))
-        yield from (
-            f"task.labels: {tag} is a BIO tag; give the names of the classes, each once"
-            for tag in tags
-        )
-        if "O" not in task.labels:
-            yield "task.labels: no label is O, the class of words that begin no entity"
-    if task.kind == "spade-linking" and task.labels:
+    labels = task.labels
+    for label, count in repeated(labels):
+        yield f"task.labels: {label} occurs {count} times"
+    if not labels:
+        return
+    if task.kind == "token-classification":
+        for problem in scheme_problems(labels, task.outside):
+            yield f"task.labels: {problem}"
+    if task.kind == "spade-extraction":
+        yield from _class_problems(labels)
+    if task.kind == "spade-linking":
         yield "task.labels: entity linking has no labels; leave them out"
 
 
+def _class_problems(labels: Sequence[str]) -> Iterator[str]:
+    """List the problems of labels that should be classes of words, "O" among them."""
+    for label in labels:
+        if label[:2] in ("B-", "I-"):
+            yield f"task.labels: {label} is a BIO tag; give the names of the classes, each once"
+    if "O" not in labels:
+        yield "task.labels: no label is O, the class of words that begin no entity"
+
+
 def form_problems(error: ValidationError, key: Callable[[str], str] = str) -> Iterator[str]:
-    """List pydantic's problems with the form of a value, as `path: problem`, without any of its content.
+    """List pydantic's problems with the form of a value, as `path: problem`.
+
+    They hold nothing of its content.
 
     Args:
-        error: of pydantic.
+        error: error of pydantic.
         key: writes a key of the value in a path.
     """
     for problem in error.errors(include_url=False, include_context=False, include_input=False):
         path = ""
-        for part in problem["loc"]:
-            if isinstance(part, int):
-                path += f"[{part}]"
+        for step in problem["loc"]:
+            if isinstance(step, int):
+                path += f"[{step}]"
             else:
-                path += f".{key(part)}" if path else key(part)
+                path += f".{key(step)}" if path else key(step)
         kind = problem["type"]
         message = TEXTS.get(f"{_INDEX.sub('', path)} {kind}", _PLAIN.get(kind, problem["msg"]))
         yield f"{path}: {message}" if path else message
@@ -121,11 +125,9 @@ def encoding_problem(line: bytes, file: str) -> list[str]:
     try:
         line.decode()
     except UnicodeDecodeError as error:
-        encoding = (
-            "UTF-16"
-            if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-            else "WINDOWS-1252"
-        )
+        encoding = "WINDOWS-1252"
+        if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            encoding = "UTF-16"
         return [
             TEXTS["not_utf8"].format(
                 line[error.start], column=error.start + 1, encoding=encoding, file=file
@@ -141,25 +143,31 @@ def problems_of(document: Document, task: Task | None) -> Iterator[str]:
     """
     yield from _text_problems(document)
     yield from _box_problems(document)
-    starts = document.paragraphs
-    if starts and (
-        starts[0] != 0
-        or starts[-1] >= len(document.words)
-        or any(a >= b for a, b in pairwise(starts))
-    ):
-        yield f"paragraphs: give increasing indices of the {len(document.words)} words, the first 0"
-    if document.tags is not None and len(document.tags) != len(document.words):
-        yield f"tags: {len(document.tags)} tags for {len(document.words)} words"
-    for name, parts in (("entities", document.entities), ("questions", document.questions)):
-        yield from (
-            f"{name}: id {key} occurs {count} times"
-            for key, count in repeated(part.id for part in parts)
-        )
+    n_words = len(document.words)
+    if document.paragraphs and not _are_starts(document.paragraphs, n_words):
+        yield f"paragraphs: give increasing indices of the {n_words} words, the first 0"
+    if document.tags is not None and len(document.tags) != n_words:
+        yield f"tags: {len(document.tags)} tags for {n_words} words"
+    yield from _repeated_ids("entities", [entity.id for entity in document.entities])
+    yield from _repeated_ids("questions", [question.id for question in document.questions])
     for number, entity in enumerate(document.entities):
-        yield from _index_problems(entity.words, f"entities[{number}].words", len(document.words))
+        yield from _index_problems(entity.words, f"entities[{number}].words", n_words)
     yield from _reference_problems(document)
     if task is not None:
         yield from _task_problems(document, task)
+
+
+def _are_starts(starts: Sequence[int], n_words: int) -> bool:
+    """Test whether indices are increasing ones of so many words, the first of them 0."""
+    if starts[0] != 0 or starts[-1] >= n_words:
+        return False
+    return all(start < following for start, following in pairwise(starts))
+
+
+def _repeated_ids(name: str, ids: Sequence[str]) -> Iterator[str]:
+    """List the ids of a document's parts of this name that occur several times."""
+    for identifier, count in repeated(ids):
+        yield f"{name}: id {identifier} occurs {count} times"
 
 
 def image_problems(root: Path, document: Document) -> tuple[list[str], ImageFile | None]:
@@ -175,19 +183,25 @@ def image_problems(root: Path, document: Document) -> tuple[list[str], ImageFile
     try:
         header = read_header(root / document.image)
     except ManifestError as error:
-        parts = (problem.partition("; ") for problem in error.problems)
-        return [
-            f"image: {what} ({root / document.image}){mark}{remedy}" for what, mark, remedy in parts
-        ], None
+        problems: list[str] = []
+        for problem in error.problems:
+            what, mark, remedy = problem.partition("; ")
+            problems.append(f"image: {what} ({root / document.image}){mark}{remedy}")
+        return problems, None
+    return _size_problems(header, document.size), header
+
+
+def _size_problems(header: ImageFile, size: tuple[int, int] | None) -> list[str]:
+    """List the problems of an image's orientation, and of its size against that of the document."""
     actual = (header.width, header.height)
     # Half of all readers apply an EXIF orientation. `size` shows which raster is meant, unless both
     # have the same.
-    if header.orientation != 1 and not document.size == actual != header.turned_size:
-        return [f"image: {orientation_problem(header)}"], header
-    if document.size is None or actual == document.size:
-        return [], header
-    text = TEXTS["turned_size" if actual[::-1] == document.size else "other_size"]
-    return [text.format(*document.size, *actual)], header
+    if header.orientation != 1 and not size == actual != header.turned_size:
+        return [f"image: {orientation_problem(header)}"]
+    if size is None or actual == size:
+        return []
+    text = TEXTS["turned_size" if actual[::-1] == size else "other_size"]
+    return [text.format(*size, *actual)]
 
 
 def orientation_problem(header: ImageFile) -> str:
@@ -196,25 +210,48 @@ def orientation_problem(header: ImageFile) -> str:
 
 
 def _text_problems(document: Document) -> Iterator[str]:
-    named = [(name, getattr(document, name)) for name in ("id", "provider", "intent", "label")]
-    named += [
-        ("output", None if document.output is None else _BETWEEN_LINES.sub(" ", document.output))
-    ]
-    named += [(f"tags[{number}]", tag) for number, tag in enumerate(document.tags or ())]
-    for path, text in named:
+    """List the problems of a document's texts."""
+    texts = {name: getattr(document, name) for name in ("id", "provider", "intent", "label")}
+    if document.output is not None:
+        texts["output"] = _BETWEEN_LINES.sub(" ", document.output)
+    for number, tag in enumerate(document.tags or ()):
+        texts[f"tags[{number}]"] = tag
+    for path, text in texts.items():
         if text is not None and (problem := text_problem(text)):
             yield f"{path}: {problem}"
+    yield from _problems_of_parts(document)
+
+
+def _problems_of_parts(document: Document) -> Iterator[str]:
+    """List the problems of the texts of words, entities and questions."""
     for name, keys in _TEXTS.items():
         longest = MAX_CHARACTERS if name == "questions" else None
-        for number, part in enumerate(getattr(document, name)):
-            for key in keys:
-                value = getattr(part, key)
-                for index, text in enumerate(value if isinstance(value, tuple) else (value,)):
-                    if problem := text_problem(text, longest):
-                        yield f"{name}[{number}].{key}{f'[{index}]' if isinstance(value, tuple) else ''}: {problem}"
+        for path, text in _texts_in(name, getattr(document, name), keys):
+            if problem := text_problem(text, longest):
+                yield f"{path}: {problem}"
+
+
+def _texts_in(name: str, parts: Sequence[object], keys: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the texts of a document's parts, each with its path; a key may have several.
+
+    Args:
+        name: name of the parts in the document.
+        parts: words, entities or questions.
+        keys: keys of a part that hold texts.
+    """
+    for number, entry in enumerate(parts):
+        for key in keys:
+            path = f"{name}[{number}].{key}"
+            value = getattr(entry, key)
+            if not isinstance(value, tuple):
+                yield path, value
+                continue
+            for index, text in enumerate(value):
+                yield f"{path}[{index}]", text
 
 
 def _box_problems(document: Document) -> Iterator[str]:
+    """List the problems of a page's size and of the boxes of its words."""
     size = document.size
     if size is not None and not (min(size) >= 1 and max(size) <= MAX_SIDE):
         yield f"size: width and height must be 1 to {MAX_SIDE}"
@@ -222,27 +259,46 @@ def _box_problems(document: Document) -> Iterator[str]:
     boxes = {number: word.box for number, word in enumerate(document.words) if word.box is not None}
     if not boxes:
         return
-    if without := len(document.words) - len(boxes):
-        yield f"words: {without} of {len(document.words)} words have no box; give all of them one, or none"
+    n_words = len(document.words)
+    if len(boxes) < n_words:
+        without = n_words - len(boxes)
+        yield f"words: {without} of {n_words} words have no box; give all of them one, or none"
     if size is None:
         yield "size: missing, but the words have boxes; give width and height in pixels"
         return
-    corners = [corner for box in boxes.values() for corner in box]
-    if all(0 <= corner <= 1 for corner in corners) and any(corner % 1 for corner in corners):
+    yield from _corner_problems(boxes, size)
+
+
+def _corner_problems(boxes: Mapping[int, Box], size: tuple[int, int]) -> Iterator[str]:
+    """List the problems of boxes, by the number of their word, on a page of this size."""
+    corners = list(chain.from_iterable(boxes.values()))
+    if _are_shares(corners):
         yield TEXTS["shares"].format(width=size[0], height=size[1])
-    outside = TEXTS["thousandths" if all(0 <= corner <= GRID for corner in corners) else "off_page"]
-    for number, (x0, y0, x1, y1) in boxes.items():
+    are_thousandths = all(0 <= corner <= GRID for corner in corners)
+    outside = TEXTS["thousandths" if are_thousandths else "off_page"]
+    for number, box in boxes.items():
+        x0, y0, x1, y1 = box
         if not (x0 <= x1 and y0 <= y1):  # written so that NaN fails
             yield f"words[{number}].box: corners out of order; give x0, y0, x1, y1"
-        elif (
-            min(x0, y0) < -BOX_TOLERANCE
-            or x1 > size[0] + BOX_TOLERANCE
-            or y1 > size[1] + BOX_TOLERANCE
-        ):
+        elif _is_off_page(box, size):
             yield f"words[{number}].box: {outside.format(width=size[0], height=size[1])}"
 
 
+def _are_shares(corners: Sequence[float]) -> bool:
+    """Test whether coordinates of boxes look like shares of the page in place of pixels."""
+    return all(0 <= corner <= 1 for corner in corners) and any(corner % 1 for corner in corners)
+
+
+def _is_off_page(box: Box, size: tuple[int, int]) -> bool:
+    """Test whether a box reaches over the edge of a page of this size, by more than rounding."""
+    x0, y0, x1, y1 = box
+    if min(x0, y0) < -BOX_TOLERANCE:
+        return True
+    return x1 > size[0] + BOX_TOLERANCE or y1 > size[1] + BOX_TOLERANCE
+
+
 def _index_problems(indices: Sequence[int], path: str, n_words: int) -> Iterator[str]:
+    """List the problems of indices of so many words."""
     if not indices:
         yield f"{path}: empty"
     for index, count in Counter(indices).items():
@@ -253,13 +309,19 @@ def _index_problems(indices: Sequence[int], path: str, n_words: int) -> Iterator
 
 
 def _reference_problems(document: Document) -> Iterator[str]:
-    known = {entity.id for entity in document.entities}
+    """List the entities that links and questions name and the document lacks.
+
+    Also the questions without an answer.
+    """
+    ids = {entity.id for entity in document.entities}
     for number, link in enumerate(document.links):
-        yield from (f"links[{number}]: no entity {name}" for name in link if name not in known)
+        for name in link:
+            if name not in ids:
+                yield f"links[{number}]: no entity {name}"
     for number, question in enumerate(document.questions):
         if not question.answers:
             yield f"questions[{number}].answers: none; give at least one, or leave the question out"
-        if question.entity is not None and question.entity not in known:
+        if question.entity is not None and question.entity not in ids:
             yield f"questions[{number}].entity: no entity {question.entity}"
 
 
@@ -269,19 +331,34 @@ def _task_problems(document: Document, task: Task) -> Iterator[str]:
         yield from words_in_two_entities(document)
     if task.kind == "spade-linking":
         yield from links_to_itself(document)
-    if task.asks and document.questions and not document.words and document.image is None:
+    is_asked = task.asks and document.questions
+    if is_asked and not document.words and document.image is None:
         yield "questions: asked on a page with neither words nor image"
-    if task.kind == "parsing" and (
-        document.output is None or markup_problem(document.output) is None
-    ):
-        yield from output_problems(document)
-    lacking = (name for name in _NEEDED.get(task.kind, ()) if getattr(document, name) is None)
-    yield from (f"{name}: missing, and task.kind is {task.kind}" for name in lacking)
+    if task.kind == "parsing":
+        yield from _output_problems(document)
+    yield from _missing_fields(document, task)
     if task.kind == "intent-slots":
-        tags = enumerate(document.tags or ())
-        yield from (
-            f"tags[{number}]: none of O, B-..., I-..." for number, tag in tags if not is_bio(tag)
-        )
+        yield from _tag_problems(document.tags or ())
+
+
+def _tag_problems(tags: Sequence[str]) -> Iterator[str]:
+    """List the tags of words that are none of BIO."""
+    for number, tag in enumerate(tags):
+        if not is_bio(tag):
+            yield f"tags[{number}]: none of O, B-..., I-..."
+
+
+def _missing_fields(document: Document, task: Task) -> Iterator[str]:
+    """List the fields that every document of a task needs, and that this one lacks."""
+    for name in _NEEDED.get(task.kind, ()):
+        if getattr(document, name) is None:
+            yield f"{name}: missing, and task.kind is {task.kind}"
+
+
+def _output_problems(document: Document) -> Iterator[str]:
+    """List the problems of what a document's parsing model writes, where its text has none."""
+    if document.output is None or markup_problem(document.output) is None:
+        yield from output_problems(document)
 
 
 def words_in_two_entities(document: Document) -> Iterator[str]:
@@ -297,12 +374,9 @@ def words_in_two_entities(document: Document) -> Iterator[str]:
 
 def links_to_itself(document: Document) -> Iterator[str]:
     """List entities that are linked to themselves: no SPADE head can say so."""
-    own = (
-        (number, child) for number, (parent, child) in enumerate(document.links) if parent == child
-    )
-    yield from (
-        f"links[{number}]: entity {child} cannot be its own parent" for number, child in own
-    )
+    for number, (parent, child) in enumerate(document.links):
+        if parent == child:
+            yield f"links[{number}]: entity {child} cannot be its own parent"
 
 
 def unknown_names(document: Document, task: Task) -> list[str]:
@@ -311,34 +385,48 @@ def unknown_names(document: Document, task: Task) -> list[str]:
     Such a document is left out of an audit of a model that lacks them too; it is no problem where
     others are left.
     """
-    labels, needed = frozenset(task.labels), dict[str, tuple[str, ...]]()
+    labels = frozenset(task.labels)
+    if not labels:
+        return []
+    problems: list[str] = []
+    for path, names in _needed_names(document, task).items():
+        missing = [name for name in dict.fromkeys(names) if name not in labels]
+        if missing:
+            listing = " and ".join(missing)
+            problems.append(f"{path}: {listing} not among task.labels of the manifest")
+    return problems
+
+
+def _needed_names(document: Document, task: Task) -> dict[str, tuple[str, ...]]:
+    """Return the labels and tags that a document needs of its task, by path."""
+    needed: dict[str, tuple[str, ...]] = {}
     if task.kind == "document-classification" and document.label is not None:
         needed["label"] = (document.label,)
     elif task.kind == "intent-slots":
-        needed |= {
-            f"tags[{number}]": (tag,)
-            for number, tag in enumerate(document.tags or ())
-            if is_bio(tag)
-        }
+        for number, tag in enumerate(document.tags or ()):
+            if is_bio(tag):
+                needed[f"tags[{number}]"] = (tag,)
     elif task.kind == "spade-extraction":
-        needed |= {
-            f"entities[{number}].label": (entity.label,)
-            for number, entity in enumerate(document.entities)
-        }
-    elif (
-        task.kind == "token-classification"
-        and labels
-        and not any(scheme_problems(task.labels, task.outside))
-    ):
-        scheme = scheme_of(task.labels, task.outside)
         for number, entity in enumerate(document.entities):
-            needed[f"entities[{number}].label"] = scheme.tags_of(entity.label, len(entity.words))
-    missing = {
-        path: [name for name in dict.fromkeys(names) if name not in labels]
-        for path, names in needed.items()
-    }
-    named = [(path, " and ".join(names)) for path, names in missing.items() if names and labels]
-    return [f"{path}: {names} not among task.labels of the manifest" for path, names in named]
+            needed[f"entities[{number}].label"] = (entity.label,)
+    elif task.kind == "token-classification":
+        needed = _needed_tags(document, task)
+    return needed
+
+
+def _needed_tags(document: Document, task: Task) -> dict[str, tuple[str, ...]]:
+    """Return the tags that a document's entities need, by path.
+
+    None, where the task's labels are in no scheme.
+    """
+    if any(scheme_problems(task.labels, task.outside)):
+        return {}
+    scheme = scheme_of(task.labels, task.outside)
+    needed: dict[str, tuple[str, ...]] = {}
+    for number, entity in enumerate(document.entities):
+        tags = scheme.tags_of(entity.label, len(entity.words))
+        needed[f"entities[{number}].label"] = tags
+    return needed
 
 
 def unknown_to_all(documents: Iterable[Document], task: Task) -> dict[str, list[str]]:
@@ -385,30 +473,36 @@ def sheet_of(table: object, problems: Problems, place: str = "") -> AuditSheet:
 
 
 def without_sheet(content: bytes, table: Mapping[str, Any]) -> bytes:
-    """Return a manifest's bytes without its table [audit], or the same in comments: the sheet is no part of the data.
+    """Return a manifest's bytes without its table [audit], or the same in comments.
 
-    The rest is compared with the parsed manifest, so that nothing else can be hidden this way.
+    The sheet is no part of the data. What remains is compared with the parsed manifest, so that
+    nothing else can be hidden this way.
 
     Args:
         content: valid TOML in UTF-8.
         table: what it says.
     """
-    rest = _SHEET.sub("\n", content.decode("utf-8"), count=1)
+    remaining = _SHEET.sub("\n", content.decode("utf-8"), count=1)
+    expected = {key: value for key, value in table.items() if key != SHEET_KEY}
     try:
-        same = tomllib.loads(rest) == {
-            key: value for key, value in table.items() if key != SHEET_KEY
-        }
+        same = tomllib.loads(remaining) == expected
     except tomllib.TOMLDecodeError:
         same = False
-    return rest.encode() if same else content
+    return remaining.encode() if same else content
 
 
 def _sheet_problems(sheet: AuditSheet) -> Iterator[str]:
+    """List the problems of a sheet's entries, as `key: problem`."""
     if len(sheet.data_categories) > MOST_CATEGORIES:
         yield f"data_categories: more than {MOST_CATEGORIES}"
     for key, value in vars(sheet).items():
-        for text in value if isinstance(value, tuple) else () if value is None else (value,):
+        if value is None:
+            continue
+        for text in value if isinstance(value, tuple) else (value,):
             if problem := text_problem(text, LONGEST_ENTRY):
                 yield f"{key}: {problem}"
             elif has_unseen_characters(text):
-                yield f"{key}: holds a character that cannot be seen, or that turns the direction of text"
+                yield (
+                    f"{key}: holds a character that cannot be seen, "
+                    "or that turns the direction of text"
+                )

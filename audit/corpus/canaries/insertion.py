@@ -9,7 +9,7 @@ import numpy as np
 
 from audit.corpus import manifest as manifests
 from audit.corpus.canaries import schema
-from audit.corpus.canaries.pages import cells_of, find_blank_box, image_of, page_of
+from audit.corpus.canaries.pages import WordCell, cells_of, find_blank_box, image_of, page_of
 from audit.corpus.canaries.validation import tokens_of
 from audit.corpus.documents import Box, CanaryPath, Corpus, Document, Manifest, ReferencePaths
 from audit.corpus.images import image_path, open_image
@@ -131,33 +131,48 @@ def _check_options(
 
 
 def _check_corpus(corpus: Corpus) -> None:
+    """Refuse a data set that canaries cannot be put into, or that has some.
+
+    Raises:
+        ManifestError: it is one.
+    """
     kind = corpus.manifest.task.kind
     if kind not in schema.TASKS:
         reason = f"task.kind: the loss of {kind} is not defined for a canary's completion"
         raise ManifestError(reason, f"canaries are for {', '.join(schema.TASKS)}")
     if not corpus.of("member"):
         raise ManifestError("no document of split member: canaries belong among training documents")
-    taken = {
-        corpus.manifest.documents,
-        *(document.image for document in corpus.documents if document.image),
-    }
-    clash = any(name == FILE_NAME or name.startswith(f"{FOLDER}/") for name in taken)
-    if (
-        corpus.manifest.canaries is not None
-        or {*schema.TAGS, schema.LABEL} & {*corpus.manifest.task.labels}
-        or clash
-    ):
+    if _has_canaries(corpus):
         raise ManifestError(
             "the data set has canaries already", "give the data set as it was before"
         )
     for document in corpus.documents:
-        names = {name for entity in document.entities for name in (entity.id, entity.label)}
-        names |= {*(document.tags or ()), *(question.id for question in document.questions)}
-        if names & {schema.LABEL, *schema.TAGS}:
+        if _is_of_canary(document):
             raise ManifestError(
                 f"the data set has canaries already: document {document.id}",
                 "give the first data set",
             )
+
+
+def _has_canaries(corpus: Corpus) -> bool:
+    """Test whether a manifest, its labels, or the names of its files speak of canaries."""
+    manifest = corpus.manifest
+    if manifest.canaries is not None:
+        return True
+    if not {*schema.TAGS, schema.LABEL}.isdisjoint(manifest.task.labels):
+        return True
+    files = {manifest.documents}
+    files.update(document.image for document in corpus.documents if document.image)
+    return any(name == FILE_NAME or name.startswith(f"{FOLDER}/") for name in files)
+
+
+def _is_of_canary(document: Document) -> bool:
+    """Test whether a document's parts have the name of a canary's."""
+    names = {*(document.tags or ())}
+    names.update(question.id for question in document.questions)
+    for entity in document.entities:
+        names |= {entity.id, entity.label}
+    return not names.isdisjoint((schema.LABEL, *schema.TAGS))
 
 
 def _draw_canaries(
@@ -232,32 +247,52 @@ def _carriers(
 
     No page twice as long as there are enough.
     """
-    members = corpus.of("member")
-    carriers = [
-        document for document in members if document.words and document.words[0].box is not None
-    ]
-    if corpus.manifest.task.kind == "intent-slots" or not carriers:
-        if corpus.manifest.task.kind != "intent-slots" and not any(
-            d.words and d.image is None for d in members
-        ):
-            hint = "give pages words with boxes; without an image, words are enough"
-            raise ManifestError("no member document can carry a canary", hint)
-        yield from ((None, None) for _ in prefixes)
+    carriers = _possible_carriers(corpus)
+    if not carriers:
+        for _ in prefixes:
+            yield None, None
         return
     rng = _stream(seed, "places")
     waiting = [carriers[index] for index in rng.permutation(len(carriers))]
     for kind, prefix in zip(kinds, prefixes, strict=True):
         cells = cells_of(kind, prefix, (None,) * length)
-        box = None
-        while waiting and box is None:
-            carrier = waiting.pop(0)
-            page = None if carrier.image is None else open_image(corpus, carrier)
-            box = find_blank_box(carrier, page, cells, rng)
-        if box is None:
-            reason = "no blank place on any member page is wide enough for a canary's line"
-            raise ManifestError(reason, "choose a smaller --length")
+        carrier, box = _next_place(corpus, waiting, cells, rng)
         yield carrier.id, box
         waiting.append(carrier)
+
+
+def _possible_carriers(corpus: Corpus) -> list[Document]:
+    """List the member pages that can carry a canary's line; none where a canary is its own document.
+
+    Raises:
+        ManifestError: no member document can carry one, nor has words alone.
+    """
+    if corpus.manifest.task.kind == "intent-slots":
+        return []
+    members = corpus.of("member")
+    carriers = [member for member in members if member.words and member.words[0].box is not None]
+    if carriers or any(member.words and member.image is None for member in members):
+        return carriers
+    hint = "give pages words with boxes; without an image, words are enough"
+    raise ManifestError("no member document can carry a canary", hint)
+
+
+def _next_place(
+    corpus: Corpus, waiting: list[Document], cells: Sequence[WordCell], rng: np.random.Generator
+) -> tuple[Document, Box]:
+    """Take the first waiting page with a blank box wide enough, and those before it, off the list.
+
+    Raises:
+        ManifestError: no page has one.
+    """
+    while waiting:
+        carrier = waiting.pop(0)
+        page = None if carrier.image is None else open_image(corpus, carrier)
+        box = find_blank_box(carrier, page, cells, rng)
+        if box is not None:
+            return carrier, box
+    reason = "no blank place on any member page is wide enough for a canary's line"
+    raise ManifestError(reason, "choose a smaller --length")
 
 
 def _new_labels(manifest: Manifest) -> tuple[str, ...]:

@@ -46,36 +46,64 @@ def page_of(corpus: Corpus, canary: Canary, completion: Sequence[str]) -> Docume
         raise ValueError(f"{len(completion)} words for a completion of {len(canary.completion)}")
     shown = tuple(completion) if canary.printed else ()
     texts = (*canary.prefix, *shown)
-    if canary.carrier is None or canary.box is None:
-        # A page of its own has the first class by name.
-        classes = (one.label for one in corpus.of("member") if one.label is not None)
-        page = Document(canary.id, "member", label=min(classes, default=None))
-        words = tuple(map(Word, texts))
-    else:
-        page = corpus.document(canary.carrier)
-        boxes = word_boxes(canary.box, _cells(canary, completion))[: len(texts)]
-        words = tuple(Word(*pair) for pair in zip(texts, boxes, strict=True))
-    start = len(page.words) + len(canary.prefix)
+    page, words = _page_and_line(corpus, canary, texts, completion)
     changed = replace(page, id=canary.id, split="member", words=(*page.words, *words))
     if page.paragraphs:
         changed = replace(changed, paragraphs=(*page.paragraphs, len(page.words)))
-    tags = ("O",) * len(canary.prefix) + (TAGS[:1] + TAGS[1:] * (len(shown) - 1) if shown else ())
+    tags = _tags_of(canary, len(shown))
     kind = corpus.manifest.task.kind
     if kind == "intent-slots":
         return replace(changed, tags=tags, intent=PATTERNS[canary.pattern].intent)
-    entities = tuple(replace(other, attack=False) for other in page.entities)
+    entities = tuple(replace(entity, attack=False) for entity in page.entities)
     if shown:
-        entities += (
-            Entity(LABEL, LABEL, CATEGORY, tuple(range(start, start + len(shown))), attack=False),
-        )
+        start = len(page.words) + len(canary.prefix)
+        indices = tuple(range(start, start + len(shown)))
+        entities += (Entity(LABEL, LABEL, CATEGORY, indices, attack=False),)
     changed = replace(changed, entities=entities, questions=())
     if page.tags is not None:
         changed = replace(changed, tags=(*page.tags, *tags))
     if kind == "question-answering":
-        where = (LABEL, None) if shown else (None, CATEGORY)
-        asked = Question(LABEL, question_of(canary), (" ".join(completion),), *where)
-        changed = replace(changed, questions=(asked,))
+        changed = replace(changed, questions=(_question_for(canary, completion),))
     return changed
+
+
+def _page_and_line(
+    corpus: Corpus, canary: Canary, texts: Sequence[str], completion: Sequence[str]
+) -> tuple[Document, tuple[Word, ...]]:
+    """Return the page that carries a canary, and the words of its line.
+
+    Args:
+        corpus: the data set that has the carrier.
+        canary: the canary; without a carrier it has a page of its own, of the first class by name.
+        texts: words that are shown.
+        completion: words for which there is space in the line.
+    """
+    if canary.carrier is None or canary.box is None:
+        labels = (member.label for member in corpus.of("member") if member.label is not None)
+        page = Document(canary.id, "member", label=min(labels, default=None))
+        return page, tuple(map(Word, texts))
+    boxes = word_boxes(canary.box, _cells(canary, completion))[: len(texts)]
+    words = tuple(Word(text, box) for text, box in zip(texts, boxes, strict=True))
+    return corpus.document(canary.carrier), words
+
+
+def _tags_of(canary: Canary, n_shown: int) -> tuple[str, ...]:
+    """Return the tags of a canary's words, of which so many are its completion's."""
+    tags = ("O",) * len(canary.prefix)
+    if n_shown:
+        tags += TAGS[:1] + TAGS[1:] * (n_shown - 1)
+    return tags
+
+
+def _question_for(canary: Canary, completion: Sequence[str]) -> Question:
+    """Return the question that asks for a canary's completion.
+
+    It belongs to the canary's entity where the completion is on the page.
+    """
+    answers = (" ".join(completion),)
+    if canary.printed and completion:
+        return Question(LABEL, question_of(canary), answers, LABEL, None)
+    return Question(LABEL, question_of(canary), answers, None, CATEGORY)
 
 
 def positions_of(canary: Canary, document: Document) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Check that a data set holds the canaries of its canary file, and that no other document gives them away.
+"""Check that a data set holds the canaries of its file, and that no other document tells them.
 
 Messages name ids and paths, never a word of a canary or of a document.
 """
@@ -7,10 +7,11 @@ import dataclasses
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
 from audit.corpus.canaries.pages import page_of
 from audit.corpus.canaries.schema import PATTERNS, TASKS, Canary, CanarySet
-from audit.corpus.documents import Corpus, Document
+from audit.corpus.documents import Corpus, Document, TaskKind
 from audit.corpus.problems import repeated
 from audit.corpus.validation import text_problem
 
@@ -24,10 +25,20 @@ def set_problems(canaries: CanarySet, corpus: Corpus) -> Iterator[str]:
         canaries: what the file holds.
         corpus: the data set; documents that could not be read may be missing.
     """
-    kind, documents = (
-        corpus.manifest.task.kind,
-        {document.id: document for document in corpus.documents},
-    )
+    documents = {document.id: document for document in corpus.documents}
+    yield from _file_problems(canaries, corpus.manifest.task.kind)
+    for number, canary in enumerate(canaries.canaries):
+        problem = _form_problem(canary, canaries, documents)
+        problems = [problem] if problem else _document_problems(canary, corpus, documents)
+        yield from (f"canaries[{number}] {problem}" for problem in problems)
+    names = chain.from_iterable(canary.documents for canary in canaries.canaries)
+    for name, count in repeated(names):
+        yield f"canaries: document {name} is named {count} times"
+    yield from _name_problems(canaries, corpus)
+
+
+def _file_problems(canaries: CanarySet, kind: TaskKind) -> Iterator[str]:
+    """List the problems of a canary file that are none of a single canary, for a kind of task."""
     if kind not in TASKS:
         yield f"canaries: not for the task {kind}, one of {', '.join(TASKS)}"
     if any(canary.printed == (kind == "question-answering") for canary in canaries.canaries):
@@ -36,17 +47,13 @@ def set_problems(canaries: CanarySet, corpus: Corpus) -> Iterator[str]:
         yield "repeat: not the largest of tiers"
     for name, count in repeated(canary.id for canary in canaries.canaries):
         yield f"canaries: id {name} occurs {count} times"
-    for number, canary in enumerate(canaries.canaries):
-        problem = _form_problem(canary, canaries, documents)
-        problems = [problem] if problem else _document_problems(canary, corpus, documents)
-        yield from (f"canaries[{number}] {problem}" for problem in problems)
-    for name, count in repeated(name for canary in canaries.canaries for name in canary.documents):
-        yield f"canaries: document {name} is named {count} times"
-    yield from _name_problems(canaries, corpus)
 
 
 def tokens_of(document: Document) -> frozenset[str]:
-    """Collect every word of a document, its questions and their answers, casefolded, punctuation taken off."""
+    """Collect every word of a document, its questions and their answers.
+
+    Words are casefolded, with punctuation taken off.
+    """
     texts = [word.text for word in document.words]
     for question in document.questions:
         texts += [question.question, *question.answers, *question.paraphrases]
@@ -97,38 +104,58 @@ def _has_place(canary: Canary, documents: Mapping[str, Document]) -> bool:
 def _document_problems(
     canary: Canary, corpus: Corpus, documents: Mapping[str, Document]
 ) -> Iterator[str]:
-    """List how documents differ from what `page_of` makes of the canary: the attacks ask about that page."""
+    """List how documents differ from what `page_of` makes of the canary.
+
+    The attacks ask about that page.
+    """
     page = page_of(corpus, canary, canary.completion) if canary.documents else None
     for number, name in enumerate(canary.documents):
         document = documents.get(name)
         if document is None:
             yield f"documents[{number}]: no document {name}"
             continue
-        for field in dataclasses.fields(Document):
-            if field.name not in ("id", "image") and getattr(document, field.name) != getattr(
-                page, field.name
-            ):
-                yield f"documents[{number}]: {field.name} of document {name} are not as the canary is put in"
+        for field_name in _different_fields(document, page):
+            yield (
+                f"documents[{number}]: {field_name} of document {name} "
+                "are not as the canary is put in"
+            )
         if page is not None and (document.image is None) != (page.image is None):
             yield f"documents[{number}]: document {name} and the carrier have not both an image"
 
 
+def _different_fields(document: Document, page: Document | None) -> Iterator[str]:
+    """Yield the names of the fields in which a document is not the canary's page.
+
+    Its id and image are its own.
+    """
+    for field in dataclasses.fields(Document):
+        name = field.name
+        if name not in ("id", "image") and getattr(document, name) != getattr(page, name):
+            yield name
+
+
 def _name_problems(canaries: CanarySet, corpus: Corpus) -> Iterator[str]:
-    """List canaries with one word of their own, and those whose word stands in documents that they do not name."""
+    """List canaries with one word of their own.
+
+    Also those whose word stands in documents that they do not name.
+    """
     owner: dict[str, str] = {}
     for canary in canaries.canaries:
         pattern = PATTERNS.get(canary.pattern)
         name = None if pattern is None else pattern.name_in(canary.prefix)
-        if (
-            name is not None
-            and (first := owner.setdefault(name.casefold(), canary.id)) != canary.id
-        ):
+        if name is None:
+            continue
+        first = owner.setdefault(name.casefold(), canary.id)
+        if first != canary.id:
             yield f"canaries: {first} and {canary.id} have the same word of their own"
     holders: dict[str, set[str]] = defaultdict(set)
     for document in corpus.documents:
         for name in tokens_of(document) & owner.keys():
             holders[owner[name]].add(document.id)
     for canary in canaries.canaries:
-        others = sorted(holders[canary.id] - {*canary.documents})
-        if others:
-            yield f"canaries: {canary.id} occurs in {len(others)} documents that it does not name, one is {others[0]}"
+        unnamed = sorted(holders[canary.id] - {*canary.documents})
+        if unnamed:
+            yield (
+                f"canaries: {canary.id} occurs in {len(unnamed)} documents that it does not name, "
+                f"one is {unnamed[0]}"
+            )

@@ -5,10 +5,10 @@ What it takes away is decided by `find_answers`; that it is gone is shown by
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from itertools import groupby
+from itertools import chain, groupby
 from statistics import median
 
 from PIL import ImageDraw, ImageFont
@@ -178,24 +178,30 @@ def replace_value(view: PageView, words: Sequence[int], text: str) -> PageView |
     Returns:
         The new page; None where the boxes are too small for letters that can be read.
     """
-    texts, put = text.split(), list(view.words)
+    texts = text.split()
+    put_words = list(view.words)
     for run in runs(words):
         last = len(run) - 1
         for place, index in enumerate(run):
-            own = texts[place : place + 1] if place < last else texts[last:]
-            put[index] = replace(view.words[index], text=" ".join(own))
-    split = [
-        replace(word, text=part, after=" " if more else word.after)
-        for word in put
-        for more, part in enumerate(word.text.split(), 1 - len(word.text.split()))
-    ]
-    changed = replace(view, words=tuple(split))
+            box_texts = texts[place : place + 1] if place < last else texts[last:]
+            put_words[index] = replace(view.words[index], text=" ".join(box_texts))
+    single_words = list(chain.from_iterable(map(_split_word, put_words)))
+    changed = replace(view, words=tuple(single_words))
     if view.open_page is None:
         return changed
-    drawn = (put[index] for index in words)
-    if any(word.box is None or _letter_size(word.box, word.text) < _SMALLEST for word in drawn):
-        return None
-    return replace(changed, open_page=partial(draw_surrogates, view, words, tuple(put)))
+    for index in words:
+        word = put_words[index]
+        if word.box is None or _letter_size(word.box, word.text) < _SMALLEST:
+            return None
+    return replace(changed, open_page=partial(draw_surrogates, view, words, tuple(put_words)))
+
+
+def _split_word(word: Word) -> Iterator[Word]:
+    """Yield the words of a text that is put in the place of one word, all with its box."""
+    texts = word.text.split()
+    for number, text in enumerate(texts, start=1):
+        is_last = number == len(texts)
+        yield replace(word, text=text, after=word.after if is_last else " ")
 
 
 def _letter_size(box: Box, text: str) -> float:

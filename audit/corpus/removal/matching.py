@@ -25,6 +25,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import chain
 
 from rapidfuzz.distance import Levenshtein
 
@@ -173,10 +174,11 @@ def find_answers(
     """
     page = _Page(words)
     sought = prepare_answers(answers)
+    near = [answer for answer in sought if answer.errors]
     while True:
-        hits = {index for answer in sought for index in page.find_holding(answer)}
+        hits = set(chain.from_iterable(map(page.find_holding, sought)))
         if not hits and fuzzy:
-            hits = page.find_nearest([answer for answer in sought if answer.errors])
+            hits = page.find_nearest(near)
         if not hits:
             return tuple(index for index in range(len(words)) if index not in page.left)
         page.take(hits)

@@ -118,18 +118,23 @@ def prove_removal(
 
 
 def _reading(removal: Removal, answers: Sequence[str], before: Texts, after: Texts) -> Reading:
+    """Return what the reader says of the crops before and after a removal."""
     if removal.view.open_page is None:
         return "no image"
     if any(text is not None and survives(text.split(), answers) for text in after):
         return "still read"
     texts = [*before, *after]
-    if texts and all(text is None for text in texts):
+    if texts and texts.count(None) == len(texts):
         return "not installed"
     everywhere = 0 < len(runs(removal.words)) == len(before) == len(after)
-    controlled = all(
-        text is not None and matching.find_answers(text.split(), answers) for text in before
-    )
-    return "gone" if everywhere and controlled and None not in after else "no control"
+    if everywhere and _all_hold(before, answers) and None not in after:
+        return "gone"
+    return "no control"
+
+
+def _all_hold(texts: Texts, answers: Sequence[str]) -> bool:
+    """Test whether every crop was read, and an answer in it."""
+    return all(text is not None and matching.find_answers(text.split(), answers) for text in texts)
 
 
 def survives(words: Sequence[str], answers: Sequence[str]) -> bool:
@@ -168,10 +173,11 @@ class _Left:
         similarity = fuzz.partial_ratio if len(self.page) >= size else fuzz.ratio
         if size >= MIN_SIMILAR and similarity(answer.folded, self.page) >= SIMILARITY:
             return True
-        windows, errors = _join_windows(self.folded, size + answer.errors), answer.errors
+        errors = answer.errors
+        windows = _join_windows(self.folded, size + errors)
         return any(
-            Levenshtein.distance(one, answer.folded, score_cutoff=errors) <= errors
-            for one in windows
+            Levenshtein.distance(window, answer.folded, score_cutoff=errors) <= errors
+            for window in windows
         )
 
 
@@ -195,10 +201,11 @@ _AMOUNT = re.compile(r"(?:[^\d.,]*[^\d.,-])?(\d{1,3}(?:,\d{3})+|\d+)\.(\d{2})[^\
 
 
 def why_derivable(sheet_words: Sequence[str], answers: Sequence[str]) -> str | None:
-    """Return the reason why an answer follows from the page without it, or None: then it is no memory.
+    """Return the reason why an answer follows from the page without it; None where it does not.
 
-    The rules are few and strict: what they miss, the generalisation baseline catches; what they
-    name is dropped from the test and listed, so each must be plain to whoever reads the page.
+    An answer that follows is no memory. The rules are few and strict: what they miss, the
+    generalisation baseline catches; what they name is dropped from the test and listed, so each
+    must be plain to whoever reads the page.
 
     - `YES_OR_NO`: an accepted answer is "yes" or "no".
     - `SUM`: it is an amount with two decimals, and the sum or the difference of two visible ones
@@ -213,12 +220,10 @@ def why_derivable(sheet_words: Sequence[str], answers: Sequence[str]) -> str | N
         return YES_OR_NO
     amounts = [amount for word in sheet_words if (amount := _parse_amount(word))]
     sums = frozenset(_sums(amounts))
-    if any(
-        amount in sums
-        for answer in matching.prepare_answers(answers)
-        if (amount := _parse_amount(answer.text))
-    ):
-        return SUM
+    for answer in matching.prepare_answers(answers):
+        amount = _parse_amount(answer.text)
+        if amount and amount in sums:
+            return SUM
     return None
 
 
@@ -228,15 +233,17 @@ def _parse_amount(text: str) -> Decimal | None:
     None for all else.
     """
     match = _AMOUNT.fullmatch(text.strip())
-    return None if match is None else Decimal(f"{match[1].replace(',', '')}.{match[2]}") or None
+    if match is None:
+        return None
+    return Decimal(f"{match[1].replace(',', '')}.{match[2]}") or None
 
 
 def _sums(amounts: Sequence[Decimal]) -> Iterator[Decimal]:
     for index, amount in enumerate(amounts):
         total = amount
-        for number, other in enumerate(amounts[index + 1 :], start=2):
-            yield amount + other
-            yield abs(amount - other)
-            total += other
+        for number, addend in enumerate(amounts[index + 1 :], start=2):
+            yield amount + addend
+            yield abs(amount - addend)
+            total += addend
             if number >= MIN_ADDENDS:
                 yield total

@@ -19,6 +19,9 @@ from PIL.Image import new as new_image
 from audit.corpus.documents import Box
 from audit.corpus.images import PageView
 
+_Key = tuple[str, bytes]
+"""What a text that was read is kept under: the program, and the picture's sha256."""
+
 
 @dataclass(frozen=True)
 class View:
@@ -100,30 +103,36 @@ class Tesseract:
         if program is None:
             return [None] * len(queries)
         pictures = [_draw_crop(query) for query in queries]
-        keys = [None if picture is None else (program, _digest(picture)) for picture in pictures]
+        keys = [_key_of(program, picture) for picture in pictures]
         unread = {
             key: picture
             for key, picture in zip(keys, pictures, strict=True)
             if key and key not in _TEXTS
         }
-        n_sheets = max(self.workers, -(-len(unread) // SHEET))
-        sheets = [
-            dict([*unread.items()][start::n_sheets]) for start in range(min(n_sheets, len(unread)))
-        ]
+        sheets = self._sheets(unread)
         with ThreadPoolExecutor(self.workers) as pool:
             for texts in pool.map(lambda sheet: _read_sheet(program, sheet), sheets):
                 _TEXTS.update(texts)
         return [None if key is None else _TEXTS.get(key) for key in keys]
+
+    def _sheets(self, pictures: Mapping[_Key, Image | None]) -> list[dict[_Key, Image | None]]:
+        """Divide pictures among sheets, one a worker at least where there are enough."""
+        n_sheets = max(self.workers, -(-len(pictures) // SHEET))
+        items = list(pictures.items())
+        return [dict(items[start::n_sheets]) for start in range(min(n_sheets, len(items)))]
 
 
 TESSERACT = Tesseract()
 """The reader that attacks ask."""
 
 
-_Key = tuple[str, bytes]
 _TEXTS: dict[_Key, str] = {}
-"""What was read, by program and the picture's sha256: attacks that take the same answers off their
-pages share it."""
+"""What was read: attacks that take the same answers off their pages share it."""
+
+
+def _key_of(program: str, picture: Image | None) -> _Key | None:
+    """Return what the text of a picture is kept under; None without one."""
+    return None if picture is None else (program, _digest(picture))
 
 
 @cache
@@ -134,12 +143,12 @@ def _path_of(command: str) -> str | None:
 @cache
 def _version_of(program: str) -> str | None:
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [program, "--version"], capture_output=True, text=True, timeout=60, check=False
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return next(iter((done.stdout or done.stderr).splitlines()), None)
+    return next(iter((process.stdout or process.stderr).splitlines()), None)
 
 
 def _draw_crop(query: ReadCrop) -> Image | None:
