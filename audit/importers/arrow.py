@@ -28,7 +28,9 @@ from audit.importers.reading import note_opened
 
 Row = tuple[str, Mapping[str, Any]]
 """The place of a row, for messages, and its values by column."""
-SPLITS, STATE, INFO = "dataset_dict.json", "state.json", "dataset_info.json"
+SPLITS = "dataset_dict.json"
+STATE = "state.json"
+INFO = "dataset_info.json"
 _ROWS = 32
 """Rows that are in memory as Python's values at a time."""
 

@@ -1,8 +1,9 @@
-"""Bounds of Arrow and Parquet: what a file declares is judged before it is decoded, and a batch before Python has it.
+"""Bounds of Arrow and Parquet.
 
-A value of Arrow may stand for far more than its bytes: a run of 2^31 rows, a dictionary's text
-named a million times, a list of a billion nothings, a compressed buffer. Types that only such files
-have are refused. All others are weighed.
+What a file declares is judged before it is decoded, and a batch before Python has it. A value of
+Arrow may stand for far more than its bytes: a run of 2^31 rows, a dictionary's text named a million
+times, a list of a billion nothings, a compressed buffer. Types that only such files have are
+refused. All others are weighed.
 """
 
 import struct
@@ -66,16 +67,17 @@ def check_columns(schema: Any, asked: Collection[str]) -> None:
         unread = next(_unread_types(schema.field(name).type), None)
         if unread is not None:
             raise ManifestError(
-                f"column {shown_name(name)} holds values of type {unread}; write them as plain columns"
+                f"column {shown_name(name)} holds values of type {unread}; "
+                "write them as plain columns"
             )
 
 
 def _unread_types(kind: Any) -> Iterator[str]:
     """Yield the names of the types within a type that are not read."""
-    inner = _inner_types(kind)
-    for part in inner:
-        yield from _unread_types(part)
-    if not inner and not _is_plain(kind):
+    inner_types = _inner_types(kind)
+    for inner in inner_types:
+        yield from _unread_types(inner)
+    if not inner_types and not _is_plain(kind):
         yield str(kind).partition("<")[0]
 
 
@@ -218,9 +220,14 @@ def _integer(content: Any, place: int, form: str) -> int:
     return int(struct.unpack_from(form, content, place)[0])
 
 
-_HEADER, _DATA = 2, 1
-_LENGTH, _BUFFERS, _COMPRESSION = 0, 2, 3
-"""Fields of a message, of a batch of a dictionary, and of a batch of rows (Arrow's Message.fbs)."""
+_HEADER = 2
+"""Field of a message (Arrow's Message.fbs, as those below)."""
+_DATA = 1
+"""Field of a batch of a dictionary."""
+_LENGTH = 0
+_BUFFERS = 2
+_COMPRESSION = 3
+"""Fields of a batch of rows."""
 
 
 def check_stream(path: Path) -> None:

@@ -1,9 +1,10 @@
-"""What goes wrong while a source is read: one driver turns every fault into a sentence of place and kind, no value.
+"""What goes wrong while a source is read.
 
-A source is read by code that trusts its form, and nobody has checked it. So whatever a row or a
-file raises is a fault of the source. Its message names the file, the number of the row and the type
-of the error. Names of columns and keys appear where the owner gave them or `names.toml` knows them,
-and never what stands under them.
+One driver turns every fault into a sentence of place and kind, no value. A source is read by code
+that trusts its form, and nobody has checked it. So whatever a row or a file raises is a fault of
+the source. Its message names the file, the number of the row and the type of the error. Names of
+columns and keys appear where the owner gave them or `names.toml` knows them, and never what stands
+under them.
 """
 
 import errno
@@ -62,7 +63,7 @@ def shown_name(name: object, by_owner: Collection[str] = ()) -> str:
     """Return the name of a column or key for a message: as it is where it is known, else `UNNAMED`.
 
     Args:
-        name: as the source has it, which may be a value in the place of a name.
+        name: the name in the source, which may be a value in the place of a name.
         by_owner: names that the owner gave.
     """
     if not isinstance(name, str):
@@ -85,7 +86,7 @@ def shown_columns(names: Iterable[object], by_owner: Collection[str] = ()) -> st
 
 
 def shown_path(path: str | PurePath) -> str:
-    """Return the path of a file of the source for a message, at most `LONGEST_PATH` letters of its end."""
+    """Return the path of a file of the source for a message: the last `LONGEST_PATH` letters."""
     text = printable(str(path))
     if len(text) <= LONGEST_PATH:
         return text
@@ -98,7 +99,9 @@ class UnplacedError(ManifestError):
 
 @contextmanager
 def refusing(sentence: str) -> Iterator[None]:
-    """Turn whatever the block raises into an error of the source: the sentence, and the type of the fault.
+    """Turn whatever the block raises into an error of the source.
+
+    It has the sentence, and the type of the fault.
 
     Raises:
         UnplacedError: the block raised anything but an error of docaudit's own.
@@ -120,7 +123,7 @@ def refusing(sentence: str) -> Iterator[None]:
         raise UnplacedError(f"{sentence} (nested too deeply)") from None
     except KeyError as error:
         raise UnplacedError(f"{sentence} ({_missing_key(error)})") from None
-    except Exception as error:  # noqa: BLE001 - no format has a closed list of what its readers raise
+    except Exception as error:  # noqa: BLE001 - readers of formats raise more than any list has
         raise UnplacedError(f"{sentence} ({type(error).__name__})") from None
 
 

@@ -1,4 +1,7 @@
-"""Files of a source, which nobody has checked: listed, read as text, JSON or tables, always inside the source."""
+"""Files of a source, which nobody has checked: listed, read as text, JSON or tables.
+
+They are always inside the source.
+"""
 
 import csv
 import datetime
@@ -41,11 +44,13 @@ FAULTS = (
 
 
 def files_in(folder: Path, suffixes: Sequence[str]) -> list[str]:
-    """List the files of a folder and of the folders in it with one of these suffixes, sorted, hidden ones left out.
+    """List the files of a folder, and of the folders in it, with one of these suffixes.
+
+    They are sorted; hidden ones are left out.
 
     Args:
-        folder: of the source.
-        suffixes: in lower case, with their dots.
+        folder: folder of the source.
+        suffixes: endings in lower case, with their dots.
 
     Returns:
         Paths within the folder, with "/".
@@ -56,17 +61,16 @@ def files_in(folder: Path, suffixes: Sequence[str]) -> list[str]:
     """
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder", "give the folder that holds the files")
-    found = []
+    files: list[str] = []
     for path in sorted(folder.rglob("*")):
+        if path.suffix.lower() not in suffixes or not path.is_file():
+            continue
         relative = path.relative_to(folder)
-        if (
-            path.suffix.lower() in suffixes
-            and path.is_file()
-            and not any(part[0] == "." for part in relative.parts)
-        ):
+        is_hidden = any(name[0] == "." for name in relative.parts)
+        if not is_hidden:
             inside(folder.resolve(), relative.as_posix())
-            found.append(relative.as_posix())
-    return found
+            files.append(relative.as_posix())
+    return files
 
 
 def place_named(root: Path, relative: str) -> Path:
@@ -130,10 +134,10 @@ def table_rows(
     """Yield the rows of a table with their places.
 
     Args:
-        path: of the table.
-        name: of it, for messages.
-        separator: of cells, which then are not quoted; None: a comma, semicolon or tab, as in its
-            head.
+        path: path of the table.
+        name: name of the table, for messages.
+        separator: separator of cells, which then are not quoted; None: a comma, semicolon or tab,
+            as in its head.
 
     Raises:
         ManifestError: a row has more cells than there are columns, or the table cannot be read as
@@ -203,7 +207,9 @@ def form_of(form: str) -> Iterator[None]:
 
 
 def as_text(value: Any) -> str:
-    """Return a value of a row as text: a text itself, a number as written, true and false in words, a date in ISO form.
+    """Return a value of a row as text.
+
+    A text is itself; a number is as written, true and false in words, a date in ISO form.
 
     Raises:
         ManifestError: it is of a type that has no text.
@@ -216,7 +222,10 @@ def as_text(value: Any) -> str:
 
 
 def _plain_text(value: Any) -> str:
-    """Write a value of a table that JSON does not have: a date, a time, a span of time, a decimal, or bytes of text."""
+    """Write a value of a table that JSON does not have.
+
+    It is a date, a time, a span of time, a decimal, or bytes of text.
+    """
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     if isinstance(value, datetime.timedelta | Decimal | UUID):

@@ -79,9 +79,9 @@ def quality_of(rule: str) -> Quality:
     """
     if rule == "loose":
         return "loose"
-    return (
-        "normalised" if rule in ("punctuation", "equal amount", "equal date", "inside") else "exact"
-    )
+    if rule in ("punctuation", "equal amount", "equal date", "inside"):
+        return "normalised"
+    return "exact"
 
 
 def locate(
@@ -92,7 +92,7 @@ def locate(
     Args:
         value: the transcription, not empty.
         category: decides whether the value is read as an amount, a day or text.
-        words: of the page, in reading order.
+        words: words of the page, in reading order.
         taken: indices of words that belong to another field already.
 
     Returns:
@@ -104,8 +104,10 @@ def locate(
         for start, end in spans:
             if not any(index in taken for index in range(start, end)):
                 return Location(tuple(range(start, end)), rule)
-    if category in TEXTUAL and (found := _locate_loosely(value, words, taken)):
-        return found
+    if category in TEXTUAL:
+        location = _locate_loosely(value, words, taken)
+        if location is not None:
+            return location
     contained = len(fold(value)) >= MIN_PARTIAL and fold(value) in "".join(map(fold, words))
     return "part of a longer value" if contained else "not found"
 
@@ -121,7 +123,11 @@ def _apply_rules(
         same = _find_joined(bare, words, _letters_and_digits)
         yield (
             "punctuation",
-            (w for w in same if _DIGIT_GROUPS.findall(" ".join(words[w[0] : w[1]])) == groups),
+            (
+                (start, end)
+                for start, end in same
+                if _DIGIT_GROUPS.findall(" ".join(words[start:end])) == groups
+            ),
         )
     if category == "amount":
         yield "equal amount", _find_equal(_parse_amount, value, words)
@@ -175,15 +181,24 @@ def _occurrences(target: str, page: str) -> Iterator[int]:
 def _find_equal(
     read: Callable[[str], object], value: str, words: Sequence[str]
 ) -> Iterator[tuple[int, int]]:
-    wanted = read(value)
-    if wanted is not None:
-        yield from ((index, index + 1) for index, word in enumerate(words) if read(word) == wanted)
+    """Yield the single words that a function reads as it reads the value."""
+    meaning = read(value)
+    if meaning is None:
+        return
+    for index, word in enumerate(words):
+        if read(word) == meaning:
+            yield index, index + 1
 
 
 def _parse_amount(text: str) -> tuple[Decimal, bool] | None:
-    """Parse a number with at most two decimals, and whether it has any: 9 and 9.000 are no total of 9.00."""
+    """Parse a number with at most two decimals, and whether it has any.
+
+    9 and 9.000 are no total of 9.00.
+    """
     match = _AMOUNT.fullmatch(fold(text))
-    return None if match is None else (Decimal(match[1].replace(",", "")), "." in match[1])
+    if match is None:
+        return None
+    return Decimal(match[1].replace(",", "")), "." in match[1]
 
 
 def _parse_day(text: str) -> datetime.date | None:
@@ -191,11 +206,12 @@ def _parse_day(text: str) -> datetime.date | None:
 
     Two-digit years are 20xx.
     """
-    day_first, year_first = _DAY_FIRST.fullmatch(text), _YEAR_FIRST.fullmatch(text)
+    day_first = _DAY_FIRST.fullmatch(text)
+    year_first = _YEAR_FIRST.fullmatch(text)
     if day_first is not None:
-        day, month, year = (int(part) for part in day_first.groups())
+        day, month, year = map(int, day_first.groups())
     elif year_first is not None:
-        year, month, day = (int(part) for part in year_first.groups())
+        year, month, day = map(int, year_first.groups())
     else:
         return None
     try:
@@ -205,6 +221,7 @@ def _parse_day(text: str) -> datetime.date | None:
 
 
 def _find_inside(target: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield the spans of words that hold a value by rule 4 of the module's text."""
     starts = [0]
     for word in words:
         starts.append(starts[-1] + len(fold(word)))
@@ -213,7 +230,8 @@ def _find_inside(target: str, words: Sequence[str]) -> Iterator[tuple[int, int]]
         stop = begin + len(target)
         first = bisect_right(starts, begin, hi=len(words)) - 1
         last = bisect_left(starts, stop, lo=1) - 1
-        before, after = page[starts[first] : begin], page[stop : starts[last + 1]]
+        before = page[starts[first] : begin]
+        after = page[stop : starts[last + 1]]
         if len(before) + len(after) > len(target):
             continue
         if _ends_there(target[0], before[::-1]) and _ends_there(target[-1], after):
@@ -221,7 +239,12 @@ def _find_inside(target: str, words: Sequence[str]) -> Iterator[tuple[int, int]]
 
 
 def _ends_there(edge: str, outward: str) -> bool:
-    """Test whether a value that ends with `edge` stops there, given the word's other characters outwards."""
+    """Test whether a value that ends with `edge` stops there.
+
+    Args:
+        edge: the value's character at its edge.
+        outward: the word's other characters, from there outwards.
+    """
     if not outward:
         return True
     if (edge.isdigit() and outward[0].isdigit()) or (edge.isalpha() and outward[0].isalpha()):
@@ -238,8 +261,8 @@ def _locate_loosely(value: str, words: Sequence[str], taken: Collection[int]) ->
     if not windows or windows[0][0] > 1 - MIN_SCORE:
         return None
     cost, _, start, end = windows[0]
-    rivals = (other for other, _, first, last in windows if last <= start or end <= first)
-    if next(rivals, 1.0) - cost < MARGIN:
+    rival_costs = (rival for rival, _, first, last in windows if last <= start or end <= first)
+    if next(rival_costs, 1.0) - cost < MARGIN:
         return None
     return Location(tuple(range(start, end)), "loose", 1 - cost)
 
@@ -247,7 +270,7 @@ def _locate_loosely(value: str, words: Sequence[str], taken: Collection[int]) ->
 def _score_windows(
     target: str, words: Sequence[str], taken: Collection[int]
 ) -> Iterator[tuple[float, int, int, int]]:
-    """Yield (1 - likeness, number of words, first, last + 1) of the free windows that are like enough.
+    """Yield (1 - likeness, number of words, first, last + 1) of the free windows like enough.
 
     A window begins and ends with letters or digits, and its length allows the likeness.
     """

@@ -45,7 +45,9 @@ class NamedMembers:
         Raises:
             ManifestError: there is one.
         """
-        files = Counter(form for path in map(PurePath, paths) for form in {path.name, path.stem})
+        files = Counter[str]()
+        for path in map(PurePath, paths):
+            files.update({path.name, path.stem})
         for number, name in enumerate((*self.names, *self.heldout), start=1):
             several = files[str(PurePath(name))]
             if several > 1:

@@ -169,8 +169,8 @@ class Page:
     @property
     def boxes(self) -> Iterator[Box]:
         """The boxes of words and fields."""
-        parts: Iterable[Word | Field] = (*self.words, *self.fields)
-        return (part.box for part in parts if part.box is not None)
+        items: Iterable[Word | Field] = (*self.words, *self.fields)
+        return (item.box for item in items if item.box is not None)
 
     def ask(self, question: str, answers: Iterable[str], identifier: str | None = None) -> None:
         """Add a question.
@@ -367,10 +367,11 @@ def in_pixels(box: Box, unit: Unit, size: Size, *, strict: bool = True) -> Box:
     """Convert a box to pixels of a page of this size, cut at its edges.
 
     Args:
-        box: x0, y0, x1, y1.
-        unit: of the box.
-        size: of the page.
-        strict: refuse a box that is no box of this page; else its corners are put in order.
+        box: the box as x0, y0, x1, y1.
+        unit: unit of the box.
+        size: size of the page.
+        strict: whether a box that is no box of this page is refused; else its corners are put in
+            order.
 
     Raises:
         ManifestError: its corners are out of order (x, y, width and height in place of them), or it
@@ -384,16 +385,20 @@ def in_pixels(box: Box, unit: Unit, size: Size, *, strict: bool = True) -> Box:
         "thousandths": (size[0] / GRID, size[1] / GRID),
         "shares": size,
     }[unit]
-    wide, high = x1 * across, y1 * down
-    if strict and (
-        wide > size[0] * (1 + MAX_STRETCH) + SLACK or high > size[1] * (1 + MAX_STRETCH) + SLACK
-    ):
+    right = x1 * across
+    bottom = y1 * down
+    most_right = size[0] * (1 + MAX_STRETCH) + SLACK
+    most_bottom = size[1] * (1 + MAX_STRETCH) + SLACK
+    if strict and (right > most_right or bottom > most_bottom):
         raise ManifestError(f"a box is outside the page of {size[0]} x {size[1]} pixels")
-    return clip((x0 * across, y0 * down, wide, high), size)
+    return clip((x0 * across, y0 * down, right, bottom), size)
 
 
 def clip(box: Sequence[float], size: Size) -> Box:
-    """Cut a box at the edges of the page; corners are put in order, rounded to tenths of a pixel."""
+    """Cut a box at the edges of the page.
+
+    Its corners are put in order, and rounded to a tenth of a pixel.
+    """
     xs = sorted(min(max(x, 0.0), float(size[0])) for x in (box[0], box[2]))
     ys = sorted(min(max(y, 0.0), float(size[1])) for y in (box[1], box[3]))
     return (round(xs[0], 1), round(ys[0], 1), round(xs[1], 1), round(ys[1], 1))

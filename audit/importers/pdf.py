@@ -38,11 +38,9 @@ class PDFFolder(Importer):
         for number, (path, name) in enumerate(ids_of(paths).items()):
             with source.problems.catch(f"{path}:"):
                 for page in pages_of_pdf(source.at(path), name, source.scratch / f"pdf{number}"):
-                    page.part, page.provider, page.source = (
-                        part_of(path),
-                        source.provider(None, path),
-                        path,
-                    )
+                    page.part = part_of(path)
+                    page.provider = source.provider(None, path)
+                    page.source = path
                     yield page
 
 
@@ -51,8 +49,8 @@ def pages_of_pdf(path: Path, name: str, folder: Path) -> list[Page]:
 
     Args:
         path: the file.
-        name: of the document; pages of several get "-1", "-2", and so on behind it.
-        folder: a new one, for the images.
+        name: name of the document; pages of several get "-1", "-2", and so on behind it.
+        folder: a new folder, for the images.
 
     Raises:
         UsageError: the library is missing.
@@ -74,8 +72,10 @@ def pages_of_pdf(path: Path, name: str, folder: Path) -> list[Page]:
             image = folder / f"{number + 1}.png"
             size = _render(page, image)
             words = WordList(_read_words(library, page, size))
-            own = f"{name}-{number + 1}" if count > 1 else name
-            pages.append(Page(own, image, words, unit="pixels", source=path.name, place=own))
+            page_name = f"{name}-{number + 1}" if count > 1 else name
+            pages.append(
+                Page(page_name, image, words, unit="pixels", source=path.name, place=page_name)
+            )
     except library.PdfiumError as error:
         raise ManifestError(f"page {len(pages) + 1}: {error}") from None
     finally:
@@ -84,7 +84,10 @@ def pages_of_pdf(path: Path, name: str, folder: Path) -> list[Page]:
 
 
 def _check_size(document: Any, count: int) -> None:
-    """Refuse a file whose pages would take too long to draw, before the first is: a page may be named many times."""
+    """Refuse a file whose pages would take too long to draw, before the first is drawn.
+
+    A page may be named many times.
+    """
     if count > MAX_PAGES:
         raise ManifestError(
             f"{count:,} pages, and {MAX_PAGES:,} are the most: divide it into several files"
@@ -114,7 +117,8 @@ def _read_words(library: Any, page: Any, size: tuple[int, int]) -> Iterator[Word
     count = text.count_chars()
     if count > MAX_CHARACTERS:
         raise ManifestError(f"a page of {count:,} characters, and {MAX_CHARACTERS:,} are the most")
-    letters, corners = "", list[tuple[float, float]]()
+    letters = ""
+    corners: list[tuple[float, float]] = []
     for index in range(count + 1):
         letter = chr(library.raw.FPDFText_GetUnicode(text.raw, index)) if index < count else " "
         if letter.strip() and letter.isprintable():
@@ -122,15 +126,20 @@ def _read_words(library: Any, page: Any, size: tuple[int, int]) -> Iterator[Word
             corners += _corners_on_image(library, page, text.get_charbox(index), size)
         elif letters:
             yield Word(letters, bounds(corners))
-            letters, corners = "", []
+            letters = ""
+            corners = []
 
 
 def _corners_on_image(
     library: Any, page: Any, box: Box, size: tuple[int, int]
 ) -> Iterator[tuple[float, float]]:
-    """Yield two corners of a character's box on the rendered image, whatever the page's rotation and crop."""
+    """Yield two corners of a character's box on the rendered image.
+
+    They are right whatever the page's rotation and crop.
+    """
     for point in (box[:2], box[2:]):
-        x, y = ctypes.c_int(), ctypes.c_int()
+        x = ctypes.c_int()
+        y = ctypes.c_int()
         library.raw.FPDF_PageToDevice(
             page.raw, 0, 0, *size, 0, *point, ctypes.byref(x), ctypes.byref(y)
         )

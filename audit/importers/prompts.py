@@ -148,7 +148,7 @@ def _gap(texts: Sequence[str], *, question_first: bool) -> str:
 def fill_prompt(template: str, words: Sequence[Word], question: str) -> str:
     """Put the words of a document and a question into their places, as a model of text is asked."""
     text = "".join(f"{word.text}{word.after}" for word in words).rstrip()
-    return text.join(part.replace(QUESTION, question) for part in template.split(TEXT))
+    return text.join(piece.replace(QUESTION, question) for piece in template.split(TEXT))
 
 
 def _common_text(texts: Sequence[str], least: int) -> tuple[str, str]:

@@ -1,9 +1,9 @@
-"""One budget for all that is read of a source: rows, letters, items, bytes and pixels, against the size of its files.
+"""One budget for all that is read of a source, against the size of its files.
 
-A few kilobytes can name gigabytes: compressed columns, texts that are named again and again, one
-page drawn 5,000 times. So what an import makes of a source may be so much at least, and more in
-proportion to the bytes that were given. Lists of a page (`Counted`) charge the budget by
-themselves, whatever reader fills them.
+It counts rows, letters, items, bytes and pixels. A few kilobytes can name gigabytes: compressed
+columns, texts that are named again and again, one page drawn 5,000 times. So what an import makes
+of a source may be so much at least, and more in proportion to the bytes that were given. Lists of a
+page (`Counted`) charge the budget by themselves, whatever reader fills them.
 """
 
 from abc import ABC, abstractmethod
@@ -31,7 +31,7 @@ A4 = 2_200_000
 
 
 class Allowance(NamedTuple):
-    """What a source may come to: so much whatever its size, and so much for each byte of its files."""
+    """What a source may come to: so much whatever its size, and so much a byte of its files."""
 
     least: int
     for_each_byte: int
@@ -77,7 +77,10 @@ class Reading:
         allowance = ALLOWANCES[resource]
         most = allowance.least + allowance.for_each_byte * self._n_bytes
         if self._spent[resource] > most:
-            reason = f"{self.file or 'the source'}: more than {most:,} {resource} in files of {self._n_bytes:,} bytes"
+            reason = (
+                f"{self.file or 'the source'}: more than {most:,} {resource} "
+                f"in files of {self._n_bytes:,} bytes"
+            )
             raise UsageError(
                 reason, "divide the source, or write it without compression and repetition"
             )
@@ -116,7 +119,7 @@ class SourceProblems(Problems):
 
     @contextmanager
     def catch(self, prefix: str = "") -> Iterator[None]:
-        """Collect the problems of a `ManifestError`, and any other fault, under the place in `prefix`.
+        """Collect the problems of a `ManifestError`, and any other fault, under a place.
 
         Where the prefix is empty, a fault is that of the file that was opened last.
         """

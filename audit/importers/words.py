@@ -5,7 +5,6 @@ become shares of the page where its size is known.
 """
 
 import csv
-import html
 import io
 import os
 import re
@@ -17,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from xml.etree import ElementTree
 
 from PIL.Image import Image
@@ -28,6 +27,7 @@ from audit.errors import ManifestError, UsageError
 from audit.files import table_beside
 from audit.importers.columns import read_box
 from audit.importers.files import FAULTS, TEXTS, form_of, parse_json, read_text, table_rows
+from audit.importers.hocr import read_hocr
 from audit.importers.pages import Field, Page, bounds, clean, clip, line_words, shares_of
 from audit.importers.reading import joined
 
@@ -37,17 +37,6 @@ SUFFIXES = (".hocr", ".html", ".htm", ".xml", ".tsv", ".json")
 BESIDE_JSON = (".hocr", ".tsv", ".xml")
 """Word files beside images whose annotations are .json."""
 _DECLARED = re.compile(r"<!(DOCTYPE|ENTITY)", re.IGNORECASE)
-_TOKEN = re.compile(
-    r"<!--(?s:.*?)(?:-->|\Z)|<[!?][^<>]*+>|"
-    r"""<(/?)([a-zA-Z][^\s/<>]*+)((?:[^<>"']++|"[^"<]*+"|'[^'<]*+')*+)>"""
-)
-"""Comments, declarations and tags, in linear time: `HTMLParser` takes quadratic time over those
-that do not end."""
-_ATTRIBUTE = re.compile(
-    r"""(?<![^\s"'/])([^\s=/"'<>]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'<>]++))"""
-)
-_BBOX = re.compile(r"\bbbox\s+(-?[\d.]+)\s+(-?[\d.]+)\s+(-?[\d.]+)\s+(-?[\d.]+)")
-_EMPTY = frozenset({"br", "img", "meta", "link", "hr", "input", "wbr"})
 SECONDS = 300.0
 """How long the reading of one page may take; a page of a scanner takes one to ten seconds."""
 
@@ -102,147 +91,6 @@ def read_tesseract(path: Path) -> list[Page]:
                 box = shares_of((left, top, left + width, top + height), shape)
                 pages[-1].words.append(Word(row["text"], box))
     return pages
-
-
-def read_hocr(text: str) -> list[Page]:
-    """Read every page of an hOCR file, in time that grows as its length does.
-
-    Boxes become shares of the page.
-
-    Raises:
-        ManifestError: it has no page, or a page or word without a box.
-    """
-    reader = _HocrReader()
-    for element in _elements_of(text):
-        reader.take(element)
-    if not reader.pages:
-        raise ManifestError("no element of class ocr_page: not hOCR")
-    return reader.pages
-
-
-class _Element(NamedTuple):
-    """A tag of hOCR that opens or closes an element.
-
-    Attributes:
-        is_closing: whether it closes the element.
-        attributes: the text of its attributes.
-        text_before: the text between the tag before and this one.
-        text: the whole file.
-        start: where the tag begins in it.
-    """
-
-    is_closing: bool
-    attributes: str
-    text_before: str
-    text: str
-    start: int
-
-    def classes_and_title(self) -> tuple[set[str], str]:
-        """Return the classes of the element and its title; none of a closing tag."""
-        if self.is_closing:
-            return set(), ""
-        values = {name.lower(): max(texts) for name, *texts in _ATTRIBUTE.findall(self.attributes)}
-        return {*values.get("class", "").split()}, values.get("title", "")
-
-    def box(self, title: str) -> Box:
-        """Read the box of a title.
-
-        Raises:
-            ManifestError: it has none.
-        """
-        match = _BBOX.search(_unescape(title))
-        reason = "no bbox in the title"
-        if match is not None:
-            try:
-                left, top, right, bottom = map(float, match.groups())
-            except ValueError:
-                reason = "the bbox is not of numbers"
-            else:
-                return (left, top, right, bottom)
-        line = self.text.count("\n", 0, self.start) + 1
-        raise ManifestError(f"line {line}: {reason}")
-
-
-def _elements_of(text: str) -> Iterator[_Element]:
-    """Yield the tags of elements that can hold text, in the order of the file.
-
-    Comments and declarations are no text, and an empty element divides none.
-    """
-    end = 0
-    texts: list[str] = []
-    for token in _TOKEN.finditer(text):
-        texts.append(text[end : token.start()])
-        end = token.end()
-        slash, name, attributes = token.groups()
-        if name is None or name.lower() in _EMPTY or attributes.endswith("/"):
-            continue
-        yield _Element(bool(slash), attributes, "".join(texts), text, token.start())
-        texts.clear()
-
-
-class _HocrReader:
-    """Makes the pages of hOCR from its tags, one after the other.
-
-    Attributes:
-        pages: the pages so far.
-    """
-
-    def __init__(self) -> None:
-        self.pages: list[Page] = []
-        self._page_box: Box = (0.0, 0.0, 0.0, 0.0)
-        self._word_box: Box | None = None
-        self._texts: list[str] = []
-        self._depth = 0
-
-    def take(self, element: _Element) -> None:
-        """Take the next tag: it is within a word, or begins a page or a word.
-
-        Raises:
-            ManifestError: a page or word has no box, or a word has no page.
-        """
-        if self._word_box is not None:
-            self._go_on(element, self._word_box)
-            return
-        classes, title = element.classes_and_title()
-        if "ocr_page" in classes:
-            self._page_box = element.box(title)
-            self.pages.append(Page("", shape=self._shape))
-        elif classes & {"ocrx_word", "ocr_word"}:
-            if not self.pages:
-                raise ManifestError("a word before the first page")
-            self._word_box = element.box(title)
-            self._texts = []
-            self._depth = 1
-
-    @property
-    def _shape(self) -> tuple[float, float]:
-        """Width and height of the page."""
-        left, top, right, bottom = self._page_box
-        return (right - left, bottom - top)
-
-    def _go_on(self, element: _Element, box: Box) -> None:
-        """Take a tag within a word, which ends with the tag that closes its own."""
-        self._texts.append(element.text_before)
-        self._depth += -1 if element.is_closing else 1
-        if self._depth > 0:
-            return
-        left, top, _, _ = self._page_box
-        text = " ".join(_unescape("".join(self._texts)).split())
-        on_page = (box[0] - left, box[1] - top, box[2] - left, box[3] - top)
-        self.pages[-1].words.append(Word(text, shares_of(on_page, self._shape)))
-        self._word_box = None
-
-
-def _unescape(text: str) -> str:
-    """Replace the references to characters in a text.
-
-    Raises:
-        ManifestError: one has thousands of digits.
-    """
-    try:
-        return html.unescape(text)
-    except ValueError:
-        raise ManifestError("a reference to a character that there is not") from None
 
 
 def read_xml(text: str) -> list[Page]:
