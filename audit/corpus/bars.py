@@ -5,8 +5,9 @@ that depends on the length of a value may show: how many lines it fills, where i
 begins that is set flush right.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import ceil, floor
 from statistics import median
 
@@ -19,7 +20,9 @@ from audit.corpus.removal import SAME_LINE, runs
 
 
 def lines_of(words: Sequence[Word]) -> tuple[tuple[int, ...], ...]:
-    """Return the indices of the words of every line: lines from top to bottom, their words from left to right.
+    """Return the indices of the words of every line.
+
+    Lines go from top to bottom, their words from left to right.
 
     From top to bottom a word joins the first line whose median word it shares `SAME_LINE` of the
     lower one's height with. Words without a box are in no line.
@@ -29,14 +32,7 @@ def lines_of(words: Sequence[Word]) -> tuple[tuple[int, ...], ...]:
     for index in sorted(
         boxes, key=lambda index: (boxes[index][1] + boxes[index][3], boxes[index][0], index)
     ):
-        line = next(
-            (
-                line
-                for line in reversed(lines)
-                if _beside(boxes[index], [boxes[other] for other in line])
-            ),
-            None,
-        )
+        line = _line_of(boxes[index], lines, boxes)
         if line is None:
             lines.append([index])
         else:
@@ -44,8 +40,18 @@ def lines_of(words: Sequence[Word]) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(sorted(line, key=lambda index: (boxes[index][0], index))) for line in lines)
 
 
+def _line_of(box: Box, lines: Sequence[list[int]], boxes: Mapping[int, Box]) -> list[int] | None:
+    """Return the last line that a box is beside; None where it is beside none."""
+    for line in reversed(lines):
+        if _beside(box, [boxes[index] for index in line]):
+            return line
+    return None
+
+
 def _beside(box: Box, line: Sequence[Box]) -> bool:
-    top, bottom = median(other[1] for other in line), median(other[3] for other in line)
+    """Test whether a box is in a line of boxes, as `lines_of` describes it."""
+    top = median(line_box[1] for line_box in line)
+    bottom = median(line_box[3] for line_box in line)
     shared = min(box[3], bottom) - max(box[1], top)
     return shared > 0 and shared >= SAME_LINE * min(box[3] - box[1], bottom - top)
 
@@ -62,9 +68,9 @@ character."""
 
 @dataclass(frozen=True)
 class RedactionBar:
-    """The width of a value on its page, the height of its line, and the average width of a character, in pixels.
+    """The width of a value on its page, the height of its line, and the mean width of a character.
 
-    Where a black bar is as long as the value, anybody can measure it.
+    All are in pixels. Where a black bar is as long as the value, anybody can measure it.
     """
 
     width: float
@@ -78,7 +84,9 @@ class BarredPage:
     def __init__(self, document: Document) -> None:
         self.document = document
         self.lines = lines_of(document.words)
-        self.number = {index: number for number, line in enumerate(self.lines) for index in line}
+        self.number: dict[int, int] = {}
+        for number, line in enumerate(self.lines):
+            self.number |= dict.fromkeys(line, number)
 
     def around(
         self, entity: Entity, mask: Mask, unread: Collection[int]
@@ -110,7 +118,7 @@ class BarredPage:
         return []
 
     def _near(self, line: int, upper: int, lower: int, unread: Collection[int]) -> bool:
-        """Test whether the gap between two lines is at most `BLOCK` heights of the entity's line."""
+        """Test whether the gap of two lines is at most `BLOCK` heights of the entity's line."""
         top, bottom = self._extent(line, unread)
         return self._extent(lower, unread)[0] - self._extent(upper, unread)[1] <= BLOCK * (
             bottom - top
@@ -137,8 +145,8 @@ class BarredPage:
         assert self.document.size is not None  # validated: documents with boxes have one
         width, height = self.document.size
         top, bottom = self._extent(numbers[0], ())
-        whole = sum(max(box[2] for box in piece) - min(box[0] for box in piece) for piece in pieces)
-        bar = RedactionBar(whole, max(bottom - top, 1.0), self._character(numbers, entity))
+        value_width = sum(map(_width_of, pieces))
+        bar = RedactionBar(value_width, max(bottom - top, 1.0), self._character(numbers, entity))
         if mask == "length":
             left = min(box[0] for box in pieces[0])
             return (
@@ -151,13 +159,14 @@ class BarredPage:
         return (self.start(entity, unread) / width, (top + bottom) / 2 / height, 0.0, 0.0), bar
 
     def start(self, entity: Entity, unread: Collection[int]) -> float:
-        """Return where a bar of one length begins in the entity's first line (see `LAYOUT`), in pixels."""
+        """Return where a bar of one length begins in the entity's first line, in pixels.
+
+        See `LAYOUT`.
+        """
         line = self.lines[self._numbers(entity)[0]]
         first = next(position for position, index in enumerate(line) if index in entity.words)
-        return max(
-            (box[2] for box in self._boxes(index for index in line[:first] if index not in unread)),
-            default=0.0,
-        )
+        readable = self._boxes(index for index in line[:first] if index not in unread)
+        return max((box[2] for box in readable), default=0.0)
 
     def _numbers(self, entity: Entity) -> list[int]:
         """Return the lines of the entity, ascending."""
@@ -172,16 +181,21 @@ class BarredPage:
         The text under the mask cannot be measured. Where nothing else is in its lines, all of the
         page counts; a page with nothing else gives one pixel.
         """
-        rest = [
-            index for number in numbers for index in self.lines[number] if index not in entity.words
-        ]
-        indices = rest or [
-            index for line in self.lines for index in line if index not in entity.words
-        ]
+        indices = self._outside(entity, [self.lines[number] for number in numbers])
+        if not indices:
+            indices = self._outside(entity, self.lines)
         width = sum(box[2] - box[0] for box in self._boxes(indices))
-        return max(
-            width / max(sum(len(self.document.words[index].text) for index in indices), 1), 1.0
-        )
+        n_characters = sum(len(self.document.words[index].text) for index in indices)
+        return max(width / max(n_characters, 1), 1.0)
+
+    def _outside(self, entity: Entity, lines: Iterable[Sequence[int]]) -> list[int]:
+        """Return the words of these lines that are none of the entity's."""
+        return [index for index in chain.from_iterable(lines) if index not in entity.words]
+
+
+def _width_of(boxes: Sequence[Box]) -> float:
+    """Return the width of the box around boxes."""
+    return max(box[2] for box in boxes) - min(box[0] for box in boxes)
 
 
 MARGIN = 0.15
@@ -194,14 +208,19 @@ print more."""
 
 @dataclass(frozen=True)
 class Covered:
-    """How many values were looked at on their page's image, and how many of them are painted over in one colour."""
+    """How many values were looked at on their page's image, and how many of them are painted over.
+
+    Painted over means: in one colour.
+    """
 
     seen: int
     painted: int
 
 
 def count_covered(corpus: Corpus, advance: Callable[[], object] = lambda: None) -> Covered:
-    """Count the values that may be attacked whose text is still in the data set although their page hides it.
+    """Count the values whose text is still in the data set although their page hides it.
+
+    Only values that may be attacked count.
 
     A value counts as painted over when all of its words are, each in one colour. Images are opened
     one at a time.
@@ -219,7 +238,8 @@ def count_covered(corpus: Corpus, advance: Callable[[], object] = lambda: None) 
         if values and document.image is not None:
             page = open_image(corpus, document)
             seen += len(values)
-            painted += sum(all(_painted(page, box) for box in boxes) for boxes in values)
+            for boxes in values:
+                painted += all(_painted(page, box) for box in boxes)
         advance()
     return Covered(seen, painted)
 

@@ -172,13 +172,15 @@ def _shared(collected: Sequence[Collection[str]], most: int) -> list[str]:
 
     A term of one document says nothing about any other.
     """
-    in_documents = Counter(term for terms in collected for term in set(terms))
+    in_documents = Counter[str]()
+    for terms in collected:
+        in_documents.update(set(terms))
     shared = sorted((-count, term) for term, count in in_documents.items() if count > 1)
     return [term for _, term in shared[:most]]
 
 
 def _layout(document: Document) -> Floats:
-    """Describe a page's size, the places and sizes of its words, and how full each cell of a grid is."""
+    """Describe a page's size, its words' places and sizes, and how full each cell of a grid is."""
     boxes = np.array(
         [word.box for word in document.words if word.box is not None], np.float64
     ).reshape(-1, 4)
@@ -186,7 +188,8 @@ def _layout(document: Document) -> Floats:
         return np.zeros(3 + 6 * 3 + GRID**2)
     width, height = document.size or (float(boxes[:, 2].max()), float(boxes[:, 3].max()))
     page = np.array([max(width, 1.0), max(height, 1.0)])
-    corners, extents = boxes[:, :2] / page, (boxes[:, 2:] - boxes[:, :2]) / page
+    corners = boxes[:, :2] / page
+    extents = (boxes[:, 2:] - boxes[:, :2]) / page
     pixels = boxes[:, 2:] - boxes[:, :2]
     quantiles = np.quantile(np.hstack([corners, extents, pixels]), (0.1, 0.5, 0.9), axis=0)
     middles = np.clip(corners + extents / 2, 0, 1)
@@ -231,15 +234,18 @@ def _image(page: Image) -> Floats:
 
 
 def _sharpness(grey: Image) -> Floats:
-    """Measure how sharp, how noisy and how blocky the middle of a page is, as far as neighbouring pixels show it."""
-    left, top = max(0, (grey.width - CROP) // 2), max(0, (grey.height - CROP) // 2)
+    """Measure how sharp, noisy and blocky the middle of a page is, as neighbouring pixels show it."""
+    left = max(0, (grey.width - CROP) // 2)
+    top = max(0, (grey.height - CROP) // 2)
     # From a corner of JPEG's blocks, so that they are aligned as they were compressed.
-    left, top = left - left % JPEG_BLOCK, top - top % JPEG_BLOCK
+    left -= left % JPEG_BLOCK
+    top -= top % JPEG_BLOCK
     box = (left, top, min(grey.width, left + CROP), min(grey.height, top + CROP))
     middle = np.asarray(grey.crop(box), np.int16)
     if min(middle.shape) <= JPEG_BLOCK:
         return np.zeros(5)
-    across, down = np.abs(middle[:, 1:] - middle[:, :-1]), np.abs(middle[1:] - middle[:-1])
+    across = np.abs(middle[:, 1:] - middle[:, :-1])
+    down = np.abs(middle[1:] - middle[:-1])
     curved = (
         middle[1:-1, 1:-1] * 4
         - middle[:-2, 1:-1]

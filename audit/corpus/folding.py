@@ -48,23 +48,27 @@ class Occurrence:
 
     @property
     def unique(self) -> bool:
-        """True where the value occurs in one document only, over all splits: what a gated field must be."""
+        """True where the value occurs in one document only, over all splits.
+
+        A gated field must be so.
+        """
         return sum(self.anywhere.values()) == 1
 
 
 def occurrences(corpus: Corpus) -> dict[str, Occurrence]:
-    """Count, for the folded value of every entity (attacked or not), the documents that it occurs in.
+    """Count the documents that the folded value of every entity, attacked or not, occurs in.
 
     "In no other document of any split" is decided on whole pages, not on annotations alone: a model
     that saw a name in an unlabelled header can repeat it without having memorised the field.
     """
     if "occurrences" not in corpus.known:
         corpus.known["occurrences"] = _count(corpus)
-    found: dict[str, Occurrence] = corpus.known["occurrences"]
-    return found
+    counts: dict[str, Occurrence] = corpus.known["occurrences"]
+    return counts
 
 
 def _count(corpus: Corpus) -> dict[str, Occurrence]:
+    """Count what `occurrences` returns."""
     as_value: dict[str, Counts] = {}
     for document in corpus.documents:
         for value in {fold(document.text_of(entity)) for entity in document.entities}:
@@ -72,8 +76,8 @@ def _count(corpus: Corpus) -> dict[str, Occurrence]:
     index = _index(value for value in as_value if len(value) >= MIN_TEXT_LENGTH)
     anywhere: dict[str, Counts] = dict.fromkeys(as_value, _NONE)
     for document in corpus.documents:
-        own = {fold(document.text_of(entity)) for entity in document.entities}
-        for value in own.union(_values_on_page(document, index, as_value)):
+        values = {fold(document.text_of(entity)) for entity in document.entities}
+        for value in values.union(_values_on_page(document, index, as_value)):
             anywhere[value] = _add_document(anywhere[value], document.split)
     return {value: _occurrence(counts, anywhere[value]) for value, counts in as_value.items()}
 
@@ -128,14 +132,18 @@ def is_on_page(question: Question, words: Sequence[Word]) -> bool:
     errors are not found.
     """
     page, edges = _fold_words(words)
-    known, answers = frozenset(edges), map(fold, question.answers)
-    return any(
-        {start, start + len(one)} <= known for one in answers for start in begins_of(one, page)
-    )
+    edge_set = frozenset(edges)
+    for answer in map(fold, question.answers):
+        for start in begins_of(answer, page):
+            if start in edge_set and start + len(answer) in edge_set:
+                return True
+    return False
 
 
 def places_of(answer: str, words: Sequence[Word]) -> list[tuple[int, int]]:
-    """Return the first and the last word of every place where a page has this answer, after `fold`, in reading order.
+    """Return the first and the last word of every place where a page has this answer.
+
+    Words are compared after `fold`; places are in reading order.
 
     Places of whole words. Where there are none, those of the words that an answer of `MIN_INSIDE`
     characters or more begins and ends in, such as "9.00" in "$9.00,". Empty where the page does not
@@ -143,16 +151,18 @@ def places_of(answer: str, words: Sequence[Word]) -> list[tuple[int, int]]:
     """
     page, edges = _fold_words(words)
     value = fold(answer)
-    found = [(start, start + len(value)) for start in begins_of(value, page)]
-    known = frozenset(edges)
-    whole = [(start, end) for start, end in found if start in known and end in known]
-    if not whole and len(value) < MIN_INSIDE:
+    places = [(start, start + len(value)) for start in begins_of(value, page)]
+    edge_set = frozenset(edges)
+    of_whole_words = [
+        (start, end) for start, end in places if start in edge_set and end in edge_set
+    ]
+    if not of_whole_words and len(value) < MIN_INSIDE:
         return []
     # Words without any folded character have no place of their own: the first that begins here is
     # taken after them.
     return [
         (bisect_right(edges, start) - 1, bisect_left(edges, end) - 1)
-        for start, end in whole or found
+        for start, end in of_whole_words or places
     ]
 
 

@@ -74,7 +74,7 @@ class Text(NamedTuple):
 
 def read_texts(documents: Sequence[Document]) -> dict[str, Text]:
     """Digest the words of each document that has some, for comparison."""
-    found = {}
+    texts: dict[str, Text] = {}
     for document in documents:
         words = [fold(word.text) for word in document.words]
         if words:
@@ -83,10 +83,10 @@ def read_texts(documents: Sequence[Document]) -> dict[str, Text]:
                 for start in range(len(words) - SHINGLE + 1)
             }
             long = len(words) >= MIN_WORDS
-            found[document.id] = Text(
+            texts[document.id] = Text(
                 _digest("".join(words), 16), np.frombuffer(b"".join(sorted(runs) * long), "<i8")
             )
-    return found
+    return texts
 
 
 def _digest(text: str, size: int) -> bytes:
@@ -236,10 +236,13 @@ def find_copies(corpus: Corpus) -> Copies:
     Raises:
         ManifestError: a page image cannot be decoded; one error with all of them.
     """
-    hashes, texts = _hashes(corpus, corpus.documents), read_texts(corpus.documents)
-    sides = ((corpus.of(one), corpus.of(two)) for one, two in AGAINST)
-    found = set[Pair]().union(*(_pairs(corpus, *pair, hashes, texts) for pair in sides))
-    return _decide_exclusions(corpus, tuple(sorted(found)))
+    hashes = _hashes(corpus, corpus.documents)
+    texts = read_texts(corpus.documents)
+    pairs: set[Pair] = set()
+    for copy_split, original_split in AGAINST:
+        copies = corpus.of(copy_split)
+        pairs |= _pairs(corpus, copies, corpus.of(original_split), hashes, texts)
+    return _decide_exclusions(corpus, tuple(sorted(pairs)))
 
 
 def copies_among(corpus: Corpus, documents: Sequence[Document]) -> tuple[Pair, ...]:
@@ -250,8 +253,9 @@ def copies_among(corpus: Corpus, documents: Sequence[Document]) -> tuple[Pair, .
     Raises:
         ManifestError: see `find_copies`.
     """
-    found = _pairs(corpus, documents, documents, _hashes(corpus, documents), read_texts(documents))
-    return tuple(sorted({pair for pair in found if pair[0] < pair[1]}))
+    hashes = _hashes(corpus, documents)
+    pairs = _pairs(corpus, documents, documents, hashes, read_texts(documents))
+    return tuple(sorted({pair for pair in pairs if pair[0] < pair[1]}))
 
 
 def group_copies(corpus: Corpus, documents: Sequence[Document]) -> dict[str, str]:
@@ -271,7 +275,9 @@ def group_copies(corpus: Corpus, documents: Sequence[Document]) -> dict[str, str
     pairs = _pairs(corpus, documents, documents, hashes, texts)
     groups = join_groups([*((document.id,) for document in documents), *sorted(pairs)])
     place = {document.id: index for index, document in enumerate(documents)}
-    first = {name: min(group, key=place.__getitem__) for group in groups for name in group}
+    first: dict[str, str] = {}
+    for group in groups:
+        first |= dict.fromkeys(group, min(group, key=place.__getitem__))
     return {name: first[name] for name in place}
 
 
@@ -285,8 +291,9 @@ def without_copies(corpus: Corpus, copies: Copies) -> Corpus:
     training. Held-out copies stay where they are so many that they confound the audit. Documents
     that carry canaries stay.
     """
-    kept = tuple(document for document in corpus.documents if document.id not in copies.left_out)
-    return replace(corpus, documents=kept)
+    left_out = copies.left_out
+    documents = tuple(document for document in corpus.documents if document.id not in left_out)
+    return replace(corpus, documents=documents)
 
 
 def counts_left_out(corpus: Corpus, left_out: Collection[str]) -> dict[str, int]:

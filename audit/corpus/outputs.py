@@ -83,27 +83,32 @@ def check_path(path: str) -> str:
 
 
 def fields_of_output(output: str) -> tuple[Question, ...]:
-    """Return the fields of an output in JSON, or in Donut's marks (`<s_total>9.00</s_total>`), as questions.
+    """Return the fields of an output as questions.
 
-    Question and id are the field's path, the answer its value; empty values, `null` and truth
-    values are left out. Other outputs have no fields of this kind: their questions are the owner's.
+    The output is JSON, or text in Donut's marks (`<s_total>9.00</s_total>`). Question and id are
+    the field's path, the answer its value; empty values, `null` and truth values are left out.
+    Other outputs have no fields of this kind: their questions are the owner's.
     """
-    own = (
-        _json_fields(output)
-        if _is_json(output)
-        else _marked_fields(output)
-        if "<s_" in output
-        else []
-    )
-    named = {found.path: found for found in reversed(own) if found.path and found.value}
-    return tuple(Question(path, path, (found.value,)) for path, found in reversed(named.items()))
+    fields: list[OutputField] = []
+    if _is_json(output):
+        fields = _json_fields(output)
+    elif "<s_" in output:
+        fields = _marked_fields(output)
+    values = {place.path: place.value for place in reversed(fields) if place.path and place.value}
+    return tuple(Question(path, path, (value,)) for path, value in reversed(values.items()))
 
 
 def output_problems(document: Document) -> Iterator[str]:
-    """List the problems of a document for parsing: a question names a field of the output that a model is taught."""
+    """List the problems of a document for parsing.
+
+    A question names a field of the output that a model is taught.
+    """
     if document.output is None:
         if document.questions:
-            yield "output: missing, and task.kind is parsing: give the text that the model is to write for the page"
+            yield (
+                "output: missing, and task.kind is parsing: "
+                "give the text that the model is to write for the page"
+            )
         return
     if not document.questions and not _is_json(document.output) and "<s_" not in document.output:
         yield TEXTS["no_output_field"]
@@ -118,12 +123,17 @@ def find_field(output: str, path: str) -> OutputField | None:
     In JSON and markup by its path, or the end of its path; else the rest of a line, or of a table's
     cell, behind its name.
     """
-    wanted, own = _canonical(path), _all_fields(output)
-    whole = next((found for found in own if found.path == wanted), None)
-    ending = next((found for found in own if found.path.endswith(f".{wanted}")), None)
-    return (
-        whole or ending or (None if _looks_like_json(output) else _find_beside_name(output, path))
-    )
+    sought = _canonical(path)
+    places = _all_fields(output)
+    for place in places:
+        if place.path == sought:
+            return place
+    for place in places:
+        if place.path.endswith(f".{sought}"):
+            return place
+    if _looks_like_json(output):
+        return None
+    return _find_beside_name(output, path)
 
 
 def with_value(output: str, place: OutputField, value: str) -> tuple[str, int, int]:
@@ -148,11 +158,9 @@ def with_value(output: str, place: OutputField, value: str) -> tuple[str, int, i
 
 def without_copies(output: str, place: OutputField) -> str:
     """Empty the same value in all fields before this one, whose place moves with them."""
-    copies = [
-        one for one in _all_fields(output) if one.end <= place.begin and one.value == place.value
-    ]
-    for one in reversed(copies):
-        output = output[: one.begin] + output[one.end :]
+    for copy in reversed(_all_fields(output)):
+        if copy.end <= place.begin and copy.value == place.value:
+            output = output[: copy.begin] + output[copy.end :]
     return output
 
 
@@ -206,13 +214,16 @@ def _looks_like_json(output: str) -> bool:
 
 
 def _json_fields(text: str) -> list[OutputField]:
-    """Find the fields of JSON that may stand in a fence of markdown, or be broken off: those that are whole."""
-    found = _Fields()
+    """Find the fields of JSON that may stand in a fence of markdown, or be broken off.
+
+    Those that are whole are given.
+    """
+    fields = _Fields()
     begin = re.search(r"[{\[]", text)
     if begin is not None:
         with suppress(ValueError, IndexError, RecursionError):
-            _read_value(text, begin.start(), "", found)
-    return found
+            _read_value(text, begin.start(), "", fields)
+    return fields
 
 
 def _read_value(text: str, at: int, path: str, found: _Fields) -> int:
@@ -234,7 +245,9 @@ def _read_value(text: str, at: int, path: str, found: _Fields) -> int:
 
 
 def _read_container(text: str, at: int, path: str, found: _Fields) -> int:
-    is_object, number = text[at] == "{", 0
+    """Note the fields of the object or list at `at`, and give the place behind it."""
+    is_object = text[at] == "{"
+    number = 0
     at = _behind_space(text, at + 1)
     while text[at] not in "}]":
         inner = f"{path}[{number}]"
@@ -289,10 +302,10 @@ def _marked_fields(text: str) -> list[OutputField]:
     Marks that are never closed, such as places, are passed over.
     """
     closed = {_name_of(tag) for tag in _TAG.finditer(text) if tag["close"]}
-    found = _Fields()
+    fields = _Fields()
     with suppress(ValueError):
-        _read_elements(text, closed, found)
-    return found
+        _read_elements(text, closed, fields)
+    return fields
 
 
 def _read_elements(text: str, closed: Collection[str], found: _Fields) -> None:

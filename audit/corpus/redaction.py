@@ -9,7 +9,7 @@ longer or shorter, never a span another one.
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -137,7 +137,7 @@ def redacted_spans(documents: Iterable[Document], mask: Mask) -> tuple[RedactedS
             `FIXED`; "all": `FIXED`, and every other value of the context that may be attacked is
             hidden as well.
     """
-    return tuple(span for document in documents for span in _spans(document, mask))
+    return tuple(chain.from_iterable(_spans(document, mask) for document in documents))
 
 
 def is_page(document: Document) -> bool:
@@ -164,6 +164,7 @@ def fits(
 
 
 def _spans(document: Document, mask: Mask) -> Iterator[RedactedSpan]:
+    """Yield the spans of a document's values that may be attacked."""
     attacked = [
         entity for entity in document.entities if entity.attack and document.text_of(entity).strip()
     ]
@@ -172,19 +173,29 @@ def _spans(document: Document, mask: Mask) -> Iterator[RedactedSpan]:
     page = BarredPage(document) if is_page(document) else _Text(document, attacked)
     for entity in attacked:
         words = frozenset(entity.words)
-        others = (
-            [frozenset(other.words) - words for other in attacked if other is not entity]
-            if mask == "all"
-            else []
-        )
-        unread = words.union(*others)
+        also_hidden = _words_beside(entity, attacked) if mask == "all" else []
+        unread = words.union(*also_hidden)
         number, context = page.around(entity, mask, unread)
-        before, hidden, after = _write_context(document, context, words, mask, others)
+        before, hidden, after = _write_context(document, context, words, mask, also_hidden)
         layout, bar = page.layout(entity, mask, unread)
-        place, n, category = (document.id, number), len(document.text_of(entity)), entity.category
         yield RedactedSpan(
-            document.id, entity.id, category, before, hidden, after, n, place, layout, bar
+            document.id,
+            entity.id,
+            entity.category,
+            before,
+            hidden,
+            after,
+            len(document.text_of(entity)),
+            (document.id, number),
+            layout,
+            bar,
         )
+
+
+def _words_beside(entity: Entity, attacked: Sequence[Entity]) -> list[frozenset[int]]:
+    """List the words of each other value that may be attacked, without those of this one."""
+    words = frozenset(entity.words)
+    return [frozenset(value.words) - words for value in attacked if value is not entity]
 
 
 class _Text:
@@ -269,7 +280,7 @@ class _ContextWriter:
         self._has_line_end = True
 
     def begin_line(self, *, is_first: bool) -> None:
-        """Begin a line; one end of line is written before its first piece, but for the first line."""
+        """Begin a line: an end of line is written before its first piece, but for the first."""
         self._has_line_end = is_first
 
     def add(self, owner: int | None, texts: Sequence[str]) -> None:

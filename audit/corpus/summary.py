@@ -97,26 +97,25 @@ def summarise(corpus: Corpus) -> Summary:
             loaded; each of them.
     """
     copies = find_copies(corpus)
-    membership, categories, canaries = (
-        corpus.manifest.membership,
-        _fields(corpus),
-        load_canaries(corpus),
-    )
+    membership = corpus.manifest.membership
+    categories = _fields(corpus)
+    canaries = load_canaries(corpus)
     planted = None if canaries is None else count_canaries(canaries)
     counts = {split: _counts(corpus.of(split)) for split in SPLITS}
     left_out = counts_left_out(corpus, copies.left_out)
+    rows: dict[str, dict[Split, int]] = {}
+    for name in counts["member"]:
+        rows[name] = {split: counts[split][name] for split in SPLITS}
+    rows["copies of another split's, left out"] = {
+        split: left_out.get(split, 0) for split in SPLITS
+    }
     return Summary(
         name=corpus.manifest.name,
         task=corpus.manifest.task.kind,
         assigned=membership.assigned,
         drawn=None if membership.drawn is None else f"{membership.drawn_by} on {membership.drawn}",
         sha256=corpus.sha256,
-        counts={
-            **{name: {split: counts[split][name] for split in SPLITS} for name in counts["member"]},
-            "copies of another split's, left out": {
-                split: left_out.get(split, 0) for split in SPLITS
-            },
-        },
+        counts=rows,
         categories=categories,
         asked_providers=asked_providers(corpus),
         warnings=(*_warnings(corpus, categories), *copies.warnings, *canary_warnings(planted)),
@@ -126,33 +125,37 @@ def summarise(corpus: Corpus) -> Summary:
 
 def _counts(documents: tuple[Document, ...]) -> dict[str, int]:
     """Count the contents of a split."""
-    asked = [(document, question) for document in documents for question in document.questions]
+    providers: set[str] = set()
+    n_questions = 0
+    n_on_page = 0
+    for document in documents:
+        if document.provider is not None:
+            providers.add(fold(document.provider))
+        n_questions += len(document.questions)
+        n_on_page += sum(is_on_page(question, document.words) for question in document.questions)
     return {
         "documents": len(documents),
         "with an image": sum(document.image is not None for document in documents),
-        "providers": len(
-            {fold(document.provider) for document in documents if document.provider is not None}
-        ),
-        "questions": len(asked),
-        "answers among the page's words": sum(
-            is_on_page(question, document.words) for document, question in asked
-        ),
+        "providers": len(providers),
+        "questions": n_questions,
+        "answers among the page's words": n_on_page,
     }
 
 
 def _fields(corpus: Corpus) -> dict[Category, FieldCounts]:
     """Count the fields of each category that occurs, in the manifest's order."""
-    found = occurrences(corpus)
+    by_value = occurrences(corpus)
     counts: dict[Category, FieldCounts] = defaultdict(FieldCounts)
     values: dict[Category, set[str]] = defaultdict(set)
     for document in corpus.documents:
         for entity in document.entities:
-            value, own = fold(document.text_of(entity)), counts[entity.category]
-            own.fields[document.split] += 1
-            own.attacked[document.split] += entity.attack
-            own.unique += found[value].unique
+            value = fold(document.text_of(entity))
             values[entity.category].add(value)
-            own.values = len(values[entity.category])
+            category_counts = counts[entity.category]
+            category_counts.fields[document.split] += 1
+            category_counts.attacked[document.split] += entity.attack
+            category_counts.unique += by_value[value].unique
+            category_counts.values = len(values[entity.category])
     return {category: counts[category] for category in CATEGORIES if category in counts}
 
 

@@ -27,7 +27,9 @@ SUFFIX = "-canaries"
 MIN_COUNT = 2
 MAX_COUNT = 10_000
 """Names do not run out, and no bound on epsilon gains by more."""
-_CONSONANTS, _VOWELS, _SYLLABLES = "bdfgklnprstvz", "aeiou", 3
+_CONSONANTS = "bdfgklnprstvz"
+_VOWELS = "aeiou"
+_SYLLABLES = 3
 
 
 @dataclass(frozen=True)
@@ -100,9 +102,12 @@ def insert(
     )
     labels = _new_labels(corpus.manifest)
     task = replace(corpus.manifest.task, labels=(*corpus.manifest.task.labels, *labels))
-    name, file = corpus.manifest.name + SUFFIX, CanaryPath(FILE_NAME)
     manifest = replace(
-        corpus.manifest, name=name, task=task, references=ReferencePaths(), canaries=file
+        corpus.manifest,
+        name=corpus.manifest.name + SUFFIX,
+        task=task,
+        references=ReferencePaths(),
+        canaries=CanaryPath(FILE_NAME),
     )
     _publish(out, corpus, manifest, canaries)
     references = tuple(name for name, value in vars(corpus.manifest.references).items() if value)
@@ -187,7 +192,8 @@ def _draw_canaries(
 
     Patterns take turns, and tiers of copies for each pattern: neither depends on a coin.
     """
-    coins, draws = _stream(seed, "coins").integers(0, 2, count), _stream(seed, "completions")
+    coins = _stream(seed, "coins").integers(0, 2, count)
+    draws = _stream(seed, "completions")
     kinds = [patterns[number % len(patterns)] for number in range(count)]
     completions = [
         draws.integers(0, len(schema.PATTERNS[kind].candidates), length) for kind in kinds
@@ -197,8 +203,10 @@ def _draw_canaries(
     carriers = _carriers(corpus, kinds, prefixes, length, seed)
     printed = corpus.manifest.task.kind != "question-answering"
     for number, (prefix, (carrier, box)) in enumerate(zip(prefixes, carriers, strict=True)):
-        name, included = f"c{number:05}", bool(coins[number])
-        family, repeat = schema.PATTERNS[kinds[number]], tiers[number // len(patterns) % len(tiers)]
+        name = f"c{number:05}"
+        included = bool(coins[number])
+        family = schema.PATTERNS[kinds[number]]
+        repeat = tiers[number // len(patterns) % len(tiers)]
         documents = tuple(f"canary-{name}-{copy:05}" for copy in range(repeat)) if included else ()
         completion = tuple(family.candidates[index] for index in completions[number])
         copies = len(documents)
@@ -262,7 +270,9 @@ def _carriers(
 
 
 def _possible_carriers(corpus: Corpus) -> list[Document]:
-    """List the member pages that can carry a canary's line; none where a canary is its own document.
+    """List the member pages that can carry a canary's line.
+
+    None, where a canary is its own document.
 
     Raises:
         ManifestError: no member document can carry one, nor has words alone.
@@ -317,11 +327,9 @@ def _publish(out: Path, corpus: Corpus, manifest: Manifest, canaries: schema.Can
             if document.image is not None:
                 inside(draft, document.image)
                 copy_image(image_path(corpus, document), draft, document.image)
-        inserted = [
-            document
-            for canary in canaries.canaries
-            for document in _write_documents(corpus, canary, draft)
-        ]
+        inserted: list[Document] = []
+        for canary in canaries.canaries:
+            inserted += _write_documents(corpus, canary, draft)
         text = json.dumps(schema.CANARY_SET.dump_python(canaries, mode="json"), indent=1)
         write_atomically(draft / FILE_NAME, f"{text}\n".encode(), mode=0o600)
         manifests.write(draft, manifest, [*corpus.documents, *inserted])
@@ -337,8 +345,8 @@ def _write_documents(corpus: Corpus, canary: schema.Canary, folder: Path) -> Ite
         page = replace(page, image=f"{FOLDER}/{canary.id}.png")
         assert page.image is not None
         (folder / FOLDER).mkdir(exist_ok=True)
-        shown = canary.completion if canary.printed else None
-        image_of(corpus, canary, shown).save(folder / page.image)
+        completion = canary.completion if canary.printed else None
+        image_of(corpus, canary, completion).save(folder / page.image)
     yield from (replace(page, id=name) for name in canary.documents)
 
 

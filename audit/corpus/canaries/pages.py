@@ -146,14 +146,12 @@ def open_page(corpus: Corpus, document: Document) -> Image:
         ManifestError: the image cannot be opened.
         ValueError: the document has no image.
     """
-    known = load_canaries(corpus)
+    canary_set = load_canaries(corpus)
     # No document of the data set has the id of a canary: `set_problems`.
-    canary = (
-        None
-        if known is None
-        else next((one for one in known.canaries if one.id == document.id), None)
-    )
-    return open_image(corpus, document) if canary is None else image_of(corpus, canary, None)
+    for canary in () if canary_set is None else canary_set.canaries:
+        if canary.id == document.id:
+            return image_of(corpus, canary, None)
+    return open_image(corpus, document)
 
 
 def question_of(canary: Canary) -> str:
@@ -328,26 +326,29 @@ def _free_box(
     line: tuple[int, int],
     rng: np.random.Generator,
 ) -> Box | None:
-    """Find a box for a line of this width and height: one cell of the grid stays free on each side of it."""
+    """Find a box for a line of this width and height.
+
+    One cell of the grid stays free on each side of it.
+    """
     step = max(1, line[1] // _STEPS)
     shape = (size[1] // step, size[0] // step)
-    wanted = (math.ceil(line[1] / step) + 2, math.ceil(line[0] / step) + 2)
-    if wanted[0] > shape[0] or wanted[1] > shape[1]:
+    needed = (math.ceil(line[1] / step) + 2, math.ceil(line[0] / step) + 2)
+    if needed[0] > shape[0] or needed[1] > shape[1]:
         return None
-    taken = np.zeros(shape, np.int64)
+    occupied = np.zeros(shape, np.int64)
     for x0, y0, x1, y1 in boxes:
-        rows, columns = _span(y0, y1, step), _span(x0, x1, step)
-        taken[rows, columns] = 1
-    free = _sums(taken, wanted) == 0
+        occupied[_span(y0, y1, step), _span(x0, x1, step)] = 1
+    free = _sums(occupied, needed) == 0
     if ink is not None:
-        whole = ink[: shape[0] * step, : shape[1] * step]
-        counts = whole.reshape(shape[0], step, shape[1], step).sum(axis=(1, 3), dtype=np.int64)
-        free &= _sums(counts, wanted) <= SPECKS * step**2 * wanted[0] * wanted[1]
+        cells = ink[: shape[0] * step, : shape[1] * step]
+        counts = cells.reshape(shape[0], step, shape[1], step).sum(axis=(1, 3), dtype=np.int64)
+        free &= _sums(counts, needed) <= SPECKS * step**2 * needed[0] * needed[1]
     corners = np.argwhere(free)
     if not len(corners):
         return None
     row, column = corners[rng.integers(len(corners))]
-    x0, y0 = (column + 1) * step, (row + 1) * step
+    x0 = (column + 1) * step
+    y0 = (row + 1) * step
     return float(x0), float(y0), float(x0 + line[0]), float(y0 + line[1])
 
 

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -164,22 +165,21 @@ def planted_ids(corpus: Corpus) -> frozenset[str]:
 
     A made-up line, trained on in many copies, says nothing about documents that are not made up.
     """
-    found = load_canaries(corpus)
-    return (
-        frozenset(name for canary in found.canaries for name in canary.documents)
-        if found
-        else frozenset()
-    )
+    canary_set = load_canaries(corpus)
+    if canary_set is None:
+        return frozenset()
+    return frozenset(chain.from_iterable(canary.documents for canary in canary_set.canaries))
 
 
 def carrier_ids(corpus: Corpus) -> frozenset[str]:
-    """Return the ids of the documents whose pages carry canaries: with every copy the model saw them once more."""
-    found = load_canaries(corpus)
-    return (
-        frozenset(canary.carrier for canary in found.canaries if canary.carrier)
-        if found
-        else frozenset()
-    )
+    """Return the ids of the documents whose pages carry canaries.
+
+    With every copy the model saw them once more.
+    """
+    canary_set = load_canaries(corpus)
+    if canary_set is None:
+        return frozenset()
+    return frozenset(canary.carrier for canary in canary_set.canaries if canary.carrier)
 
 
 @lru_cache(maxsize=4)
@@ -223,10 +223,8 @@ def count_canaries(canaries: CanarySet) -> CanaryCounts:
     """Count canaries, and the documents and pages that hold them."""
     included = [canary for canary in canaries.canaries if canary.included]
     patterns = tuple(sorted({canary.pattern for canary in canaries.canaries}))
-    copies, pages = (
-        sum(canary.copies for canary in included),
-        {canary.carrier for canary in included} - {None},
-    )
+    copies = sum(canary.copies for canary in included)
+    pages = {canary.carrier for canary in included} - {None}
     return CanaryCounts(patterns, len(canaries.canaries), len(included), copies, len(pages))
 
 

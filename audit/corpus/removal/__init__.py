@@ -91,19 +91,20 @@ def _hide(
 
 
 def line_height(words: Sequence[Word], box: Box) -> float:
-    """Measure the line that `box` is in, pixels: the median of its words' heights, at least the box's own.
+    """Measure the line that `box` is in, pixels.
 
-    A dash or a word without tall letters is lower than its line.
+    It is the median of its words' heights, at least the box's own. A dash or a word without tall
+    letters is lower than its line.
     """
     height = box[3] - box[1]
-    line = [
-        other[3] - other[1]
-        for word in words
-        if (other := word.box) is not None
-        and min(box[3], other[3]) - max(box[1], other[1])
-        >= SAME_LINE * min(height, other[3] - other[1])
-    ]
-    return max(height, median(line)) if line else height
+    line_heights: list[float] = []
+    for word in words:
+        if word.box is not None:
+            word_height = word.box[3] - word.box[1]
+            shared = min(box[3], word.box[3]) - max(box[1], word.box[1])
+            if shared >= SAME_LINE * min(height, word_height):
+                line_heights.append(word_height)
+    return max(height, median(line_heights)) if line_heights else height
 
 
 def _grow_box(view: PageView, box: Box) -> Box:
@@ -112,17 +113,18 @@ def _grow_box(view: PageView, box: Box) -> Box:
     x0, y0 = (max(math.floor(value - margin), 0) for value in box[:2])
     x1, y1 = (math.ceil(value + margin) for value in box[2:])
     if view.size is not None:
-        x0, x1, y0, y1 = (
-            min(x0, view.size[0]),
-            min(x1, view.size[0]),
-            min(y0, view.size[1]),
-            min(y1, view.size[1]),
-        )
+        x0 = min(x0, view.size[0])
+        x1 = min(x1, view.size[0])
+        y0 = min(y0, view.size[1])
+        y1 = min(y1, view.size[1])
     return float(x0), float(y0), float(x1), float(y1)
 
 
 def _hide_boxes(opener: Callable[[], Image], boxes: Sequence[Box], blur: float | None) -> Image:
-    """Paint each box, or blur it alone: nothing spreads over its edges, and nothing from outside helps to read it."""
+    """Paint each box, or blur it alone.
+
+    Nothing spreads over its edges, and nothing from outside helps to read it.
+    """
     page = opener().copy()
     for x0, y0, x1, y1 in boxes:
         if x0 < x1 and y0 < y1:
@@ -156,7 +158,8 @@ def draw_surrogates(view: PageView, words: Iterable[int], texts: tuple[Word, ...
     page = covered.open_page().copy()
     brush = ImageDraw.Draw(page)
     for index in words:
-        box, text = texts[index].box, texts[index].text
+        box = texts[index].box
+        text = texts[index].text
         if box is not None and (size := _letter_size(box, text)) >= _SMALLEST:
             # As large as the box allows, and downwards, so that letters stay in their box.
             place = (box[0], (box[1] + box[3]) / 2)
@@ -221,4 +224,7 @@ def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
 def runs(indices: Iterable[int]) -> list[list[int]]:
     """Group ascending indices into runs without a gap."""
     numbered = groupby(enumerate(sorted(indices)), lambda pair: pair[1] - pair[0])
-    return [[index for _, index in run] for _, run in numbered]
+    groups: list[list[int]] = []
+    for _, run in numbered:
+        groups.append([index for _, index in run])
+    return groups

@@ -145,10 +145,10 @@ def prepare_answers(answers: Sequence[str]) -> tuple[Wanted, ...]:
 
     Empty answers are left out.
     """
-    texts = [
-        text for answer in answers for text in (answer, without_currency(answer.strip())) if text
-    ]
-    targets = []
+    texts: list[str] = []
+    for answer in answers:
+        texts += filter(None, (answer, without_currency(answer.strip())))
+    targets: list[Wanted] = []
     for text in dict.fromkeys(texts):
         decimals = list(decimals_in(text))
         bare = letters_and_digits(text) or "".join(text.split())
@@ -262,13 +262,13 @@ class _Page:
 
     def find_nearest(self, answers: Sequence[Wanted]) -> set[int]:
         """Return the words of windows near an answer; of overlapping windows the best only."""
-        near = sorted(window for answer in answers for window in self._near_windows(answer))
-        taken: set[int] = set()
-        for *_, first, last in near:
+        windows = sorted(chain.from_iterable(map(self._near_windows, answers)))
+        indices: set[int] = set()
+        for *_, first, last in windows:
             words = set(self._within(first, last))
-            if not words & taken:
-                taken |= words
-        return taken
+            if not words & indices:
+                indices |= words
+        return indices
 
     def _near_windows(self, answer: Wanted) -> Iterator[tuple[int, int, int, int, int]]:
         """Yield (errors, difference of word counts, words, first, last) of every window near the answer."""

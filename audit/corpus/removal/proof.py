@@ -67,9 +67,10 @@ class Proof:
 
 
 def crops_of(view: PageView, removal: Removal) -> tuple[ReadCrop, ...]:
-    """Cut out the places of the removed words, to be read on `view`: the page as it was, or `removal.view`.
+    """Cut out the places of the removed words, to be read on `view`.
 
-    Words that were next to each other make one crop. Put to `TESSERACT` both before and after:
+    That is the page as it was, or `removal.view`. Words that were next to each other make one crop.
+    Put to `TESSERACT` both before and after:
 
         before = yield Request(TESSERACT, crops_of(view, removal))
         after = yield Request(TESSERACT, crops_of(removal.view, removal))
@@ -81,15 +82,15 @@ def crops_of(view: PageView, removal: Removal) -> tuple[ReadCrop, ...]:
     if view.open_page is None or len(removal.boxes) != len(removal.words):
         return ()
     boxes = dict(zip(removal.words, removal.boxes, strict=True))
-    return tuple(
-        _crop(view, [boxes[index] for index in run]) for run in runs(removal.words)[:MAX_CROPS]
-    )
+    first_runs = runs(removal.words)[:MAX_CROPS]
+    return tuple(_crop(view, list(map(boxes.__getitem__, run))) for run in first_runs)
 
 
 def _crop(view: PageView, boxes: Sequence[Box]) -> ReadCrop:
-    x0, y0 = (min(box[corner] for box in boxes) for corner in (0, 1))
-    x1, y1 = (max(box[corner] for box in boxes) for corner in (2, 3))
-    return ReadCrop(view, (x0, y0, x1, y1), min(box[3] - box[1] for box in boxes))
+    """Cut out the box around boxes; its line is as high as the lowest of them."""
+    lefts, tops, rights, bottoms = zip(*boxes, strict=True)
+    around = (min(lefts), min(tops), max(rights), max(bottoms))
+    return ReadCrop(view, around, min(box[3] - box[1] for box in boxes))
 
 
 def prove_removal(

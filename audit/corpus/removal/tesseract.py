@@ -156,19 +156,24 @@ def _draw_crop(query: ReadCrop) -> Image | None:
     page = query.view.image
     if page is None:
         return None
-    shown = [view for view in (_cut_view(page, query, view) for view in VIEWS) if view is not None]
-    if not shown:
+    cuts: list[Image] = []
+    for view in VIEWS:
+        cut = _cut_view(page, query, view)
+        if cut is not None:
+            cuts.append(cut)
+    if not cuts:
         return None
-    width = max(view.width for view in shown) + 2 * PAPER
-    paper = new_image("L", (width, sum(view.height + PAPER for view in shown) + PAPER), 255)
+    width = max(cut.width for cut in cuts) + 2 * PAPER
+    paper = new_image("L", (width, sum(cut.height + PAPER for cut in cuts) + PAPER), 255)
     top = PAPER
-    for view in shown:
-        paper.paste(view, (PAPER, top))
-        top += view.height + PAPER
+    for cut in cuts:
+        paper.paste(cut, (PAPER, top))
+        top += cut.height + PAPER
     return paper
 
 
 def _cut_view(page: Image, query: ReadCrop, view: View) -> Image | None:
+    """Cut out a place with its paper, as large as the view has it; None outside of the page."""
     line = max(query.line, 1.0)
     margins = (view.sides * line, view.above * line)
     x0, y0 = (max(int(query.box[corner] - margins[corner]), 0) for corner in (0, 1))
@@ -198,12 +203,17 @@ def _read_sheet(program: str, sheet: Mapping[_Key, Image]) -> dict[_Key, str]:
         return dict(zip(sheet, texts, strict=True))
     if len(sheet) == 1:
         return {}
-    alone = [_read_sheet(program, {key: picture}) for key, picture in sheet.items()]
-    return {key: text for found in alone for key, text in found.items()}
+    by_key: dict[_Key, str] = {}
+    for key, picture in sheet.items():
+        by_key |= _read_sheet(program, {key: picture})
+    return by_key
 
 
 def _read_pages(program: str, pictures: Sequence[Image]) -> list[str] | None:
-    """Read the text of each picture, through pipes: no part of a page lies in a temporary folder."""
+    """Read the text of each picture, through pipes.
+
+    No part of a page lies in a temporary folder.
+    """
     file = io.BytesIO()
     pictures[0].save(file, "TIFF", save_all=True, append_images=pictures[1:])
     printed = run_tesseract(program, ["--psm", ONE_BLOCK], file.getvalue(), SECONDS * len(pictures))
