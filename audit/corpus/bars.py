@@ -1,8 +1,8 @@
-"""The lines of a page, the bars over its hidden values, and text left under a bar (methods.md#redaction-context).
+"""The lines of a page, the bars over its hidden values, and text left under a bar.
 
-A bar is as long as its value, and shows how long that is; or all bars have one length, and nothing
-that depends on the length of a value may show: how many lines it fills, where it ends, or where one
-begins that is set flush right.
+See methods.md#redaction-context. A bar is as long as its value, and shows how long that is; or all
+bars have one length, and nothing that depends on the length of a value may show: how many lines it
+fills, where it ends, or where one begins that is set flush right.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

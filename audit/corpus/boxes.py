@@ -1,4 +1,7 @@
-"""Other boxes of the same words: measured in other units, on another page, from another corner, or of whole lines."""
+"""Other boxes of the same words.
+
+They are measured in other units, on another page, from another corner, or of whole lines.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -34,7 +37,7 @@ many boxes."""
 
 
 def box_changes() -> Iterator[tuple[str, BoxChange]]:
-    """Yield the changes that mistakes make of boxes, or undo, with their names ("scaled by 1.015")."""
+    """Yield the changes that mistakes make of boxes, or undo, with names ("scaled by 1.015")."""
     yield from _units()
     yield from _scales()
     yield from _shifts()
@@ -97,7 +100,10 @@ def _with_margin(margin: float) -> BoxChange:
 
 
 def _in_pixels(boxes: Floats, size: Size) -> Floats:
-    """Return what a model reads when pixels are taken for thousandths, or thousandths were written as pixels."""
+    """Return what a model reads when pixels are taken for thousandths.
+
+    Or when thousandths were written as pixels.
+    """
     return boxes * _corners(size) / BOX_SCALE
 
 
@@ -153,7 +159,10 @@ def with_line_boxes(document: Document) -> Document:
 
 
 def with_cut_boxes(document: Document) -> Document:
-    """Share out every box that several words in a row have, by their letters and a space between two of them."""
+    """Share out every box that several words in a row have.
+
+    By their letters, and a space between two of them.
+    """
     start = 0
     while start < len(document.words):
         end = start + 1

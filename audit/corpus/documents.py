@@ -67,7 +67,10 @@ class Word:
 
 @strict_dataclass(frozen=True, config=STRICT)
 class Entity:
-    """A labelled field: the indices of its words in reading order, and whether an attack may try to reconstruct it."""
+    """A labelled field: the indices of its words in reading order.
+
+    `attack` says whether an attack may try to reconstruct it.
+    """
 
     id: str
     label: str
@@ -155,7 +158,9 @@ class Task:
 
 @strict_dataclass(frozen=True, config=STRICT)
 class Membership:
-    """How documents were assigned to the splits: what every comparison of members with others rests on.
+    """How documents were assigned to the splits.
+
+    Every comparison of members with others rests on it.
 
     Attributes:
         assigned: by what rule.
@@ -178,10 +183,11 @@ class Membership:
 
 @strict_dataclass(frozen=True, config=STRICT)
 class Redaction:
-    """How entities are hidden in what is shared of the data set: by what the attack on redactions is gated.
+    """How entities are hidden in what is shared of the data set.
 
-    `mask` is "length" (as long as the value), "fixed" (of one length), or "all" (of one length, and
-    every other entity of the sentence, or the line and block, hidden with it).
+    The attack on redactions is gated by it. `mask` is "length" (as long as the value), "fixed" (of
+    one length), or "all" (of one length, and every other entity of the sentence, or the line and
+    block, hidden with it).
     """
 
     mask: Mask

@@ -146,7 +146,10 @@ def _terms_of_word(text: str) -> tuple[str, ...]:
 
 
 def _shape(text: str) -> str:
-    """Reduce a word to its shape: each digit 0, a run of capitals A, a run of other letters a, all else as it is."""
+    """Reduce a word to its shape.
+
+    Each digit is 0, a run of capitals A, a run of other letters a, all else as it is.
+    """
     cased = re.sub(
         r"[^\W\d_]", lambda one: "A" if one.group().isupper() else "a", re.sub(r"\d", "0", text)
     )
@@ -219,7 +222,10 @@ def _page(corpus: Corpus, document: Document) -> Floats:
 
 
 def _image(page: Image) -> Floats:
-    """Describe a page image by numbers that depend on its looks, not on how its file stores colours."""
+    """Describe a page image by numbers that depend on its looks.
+
+    They do not depend on how its file stores colours.
+    """
     grey = page.convert("L")
     counts = np.array(grey.histogram(), np.float64) / (page.width * page.height)
     levels = np.arange(256)
@@ -234,7 +240,10 @@ def _image(page: Image) -> Floats:
 
 
 def _sharpness(grey: Image) -> Floats:
-    """Measure how sharp, noisy and blocky the middle of a page is, as neighbouring pixels show it."""
+    """Measure how sharp, noisy and blocky the middle of a page is.
+
+    As far as neighbouring pixels show it.
+    """
     left = max(0, (grey.width - CROP) // 2)
     top = max(0, (grey.height - CROP) // 2)
     # From a corner of JPEG's blocks, so that they are aligned as they were compressed.
@@ -283,7 +292,10 @@ def _question_terms(document: Document) -> Counter[str]:
 
 
 def _counts(document: Document) -> Counter[str]:
-    """Count what a document has, and the names of its labels, categories, tags, intent and class."""
+    """Count what a document has.
+
+    Also the names of its labels, categories, tags, intent and class.
+    """
     counts: Counter[str] = Counter()
     counts["words"] = len(document.words)
     counts["characters"] = sum(len(word.text) for word in document.words)

@@ -206,7 +206,9 @@ def image_path(corpus: Corpus, document: Document) -> Path:
 
 
 def open_image(corpus: Corpus, document: Document) -> Image.Image:
-    """Return the page of `document`: RGB, stored orientation, bounded again, as files can change after `load`.
+    """Return the page of `document`: RGB, in its stored orientation.
+
+    It is bounded again, as files can change after `load`.
 
     Raises:
         ManifestError: the image is missing, damaged, too large, or not of the document's `size`.
@@ -363,7 +365,10 @@ class StoredDocument(Document):
 
 
 def _content_property(name: str) -> property:
-    """Make the property that reads one of `_CONTENTS` from the file, unless the document is known to lack it."""
+    """Make the property that reads one of `_CONTENTS` from the file.
+
+    It does not where the document is known to lack it.
+    """
 
     def read(document: StoredDocument) -> object:
         return getattr(document._content, name) if name in document._has else _CONTENTS[name]

@@ -1,4 +1,7 @@
-"""Boxes that lie elsewhere than the words of their pages: what boxes and pictures show of it, without any model."""
+"""Boxes that lie elsewhere than the words of their pages.
+
+What boxes and pictures show of it, without any model.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,14 +26,17 @@ NEARLY_ALL = 0.95
 FAINT = 48
 """Pixels that differ by less from the paper's brightness, of 255, are noise and no ink."""
 MORE_INK = 1.15
-"""Words lie elsewhere where changed boxes hold so many times the ink on three pages of four. It is ours: right boxes of
-scanned receipts and forms have 1.02, boxes that are 1.5 % too small have 1.33."""
+"""Words lie elsewhere where changed boxes hold so many times the ink on three pages of four. It is
+ours: right boxes of scanned receipts and forms have 1.02, boxes that are 1.5 % too small have
+1.33."""
 MOST = 0.25
 """The quantile of pages that stands for three pages of four."""
 
 
 def placement_warnings(corpus: Corpus) -> Iterator[str]:
-    """Warn of boxes that end far from the edges of all pages, and of those whose ink lies elsewhere.
+    """Warn of boxes that end far from the edges of all pages.
+
+    Also of those whose ink lies elsewhere.
 
     Raises:
         ManifestError: an image has become unreadable since the corpus was loaded.

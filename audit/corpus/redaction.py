@@ -1,9 +1,10 @@
-"""Redacted values and what stays around them (methods.md#redaction-context; Beltrame et al. 2024, section 4.2).
+"""Redacted values and what stays around them.
 
-Each value that may be attacked is one span: hidden under a mask, in its sentence, or on a page with
-boxes in its lines. The other values around it stay readable, unless the mask is "all". Sentences
-are divided by a small rule for texts as courts write them: what it gets wrong makes a context
-longer or shorter, never a span another one.
+See methods.md#redaction-context; Beltrame et al. 2024, section 4.2. Each value that may be attacked
+is one span: hidden under a mask, in its sentence, or on a page with boxes in its lines. The other
+values around it stay readable, unless the mask is "all". Sentences are divided by a small rule for
+texts as courts write them: what it gets wrong makes a context longer or shorter, never a span
+another one.
 """
 
 import re
@@ -19,7 +20,8 @@ from audit.corpus.documents import Category, Document, Entity, Mask
 from audit.corpus.removal import runs
 
 ABBREVIATION = re.compile(
-    r"(?:adv|apps?|arts?|ca|cap|cf|ch|cl|co|col|corp|dept|dr|eds?|esq|et|fig|gen|gov|hon|inc|jr|ltd?|messrs|mrs?|ms|mt"
+    r"(?:adv|apps?|arts?|ca|cap|cf|ch|cl|co|col|corp|dept|dr|eds?|esq|et|fig|gen|gov|hon|inc|jr"
+    r"|ltd?|messrs|mrs?|ms|mt"
     r"|nos?|nr|p|paras?|pp|prof|pt|reg|rep|rev|sect?|sen|sgt|sr|ste?|subs|v|viz|vols?|vs"
     r"|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\.",
     re.IGNORECASE,

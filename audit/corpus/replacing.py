@@ -1,4 +1,7 @@
-"""Put a data set aside while another takes its place, so that a run that fails or is killed loses neither of them."""
+"""Put a data set aside while another takes its place.
+
+So a run that fails or is killed loses neither of them.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,10 @@ def aside_of(place: Path) -> Path:
 
 @contextmanager
 def set_aside(places: Sequence[Path], proof: Path) -> Iterator[None]:
-    """Put files or folders aside while the block writes others in their places, and back where the block fails.
+    """Put files or folders aside while the block writes others in their places.
 
-    A process that is killed within leaves them aside; `settle` then puts them back or removes them.
+    They are put back where the block fails. A process that is killed within leaves them aside;
+    `settle` then puts them back or removes them.
 
     Args:
         places: absolute paths; those that are not there are left out.
@@ -46,7 +50,9 @@ def set_aside(places: Sequence[Path], proof: Path) -> Iterator[None]:
 
 
 def settle(places: Sequence[Path], proof: Path) -> None:
-    """Put back what a killed process had put aside, or remove it where what it wrote instead is complete.
+    """Put back what a killed process had put aside.
+
+    Or remove it where what the process wrote instead is complete.
 
     Args:
         places: as `set_aside` had them.
@@ -71,7 +77,10 @@ def settle(places: Sequence[Path], proof: Path) -> None:
             for aside in asides:
                 _remove(aside)
         except OSError as error:
-            reason = f"{asides[0]}: a killed command left it, and it cannot be moved back: {error.strerror}"
+            reason = (
+                f"{asides[0]}: a killed command left it, "
+                f"and it cannot be moved back: {error.strerror}"
+            )
             raise EngineError(reason, f"rename it to {places[0].name}, or remove it") from None
 
 

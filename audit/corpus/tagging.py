@@ -28,7 +28,8 @@ OUTSIDE_NAMES = (
 )
 """Names of the class of words outside of entities, casefolded, that are recognised where nobody
 names it."""
-_ENDS, _SINGLES = "EL", "SU"
+_ENDS = "EL"
+_SINGLES = "SU"
 _PREFIXES = "BI" + _ENDS + _SINGLES
 
 
@@ -105,7 +106,10 @@ class Scheme:
         return spans
 
     def _prefix_and_name(self, tag: str) -> tuple[str, str]:
-        """Return the prefix of a tag and the label behind it; both are empty outside of entities."""
+        """Return the prefix of a tag and the label behind it.
+
+        Both are empty outside of entities.
+        """
         if tag == self.outside:
             return "", ""
         if self.prefixed:

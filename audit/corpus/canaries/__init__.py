@@ -1,1 +1,4 @@
-"""Canaries: planted secrets, their checks and their insertion into a data set (methods.md#canaries)."""
+"""Canaries: planted secrets, their checks and their insertion into a data set.
+
+See methods.md#canaries.
+"""

@@ -1,8 +1,8 @@
-"""Pages of canaries: one more line on blank paper outside all word boxes of a carrier, or a document by itself.
+"""Pages of canaries: one more line on blank paper of a carrier, or a document by itself.
 
-Letters of a line have one width: a word's box then says how many letters it may have and nothing
-else. A completion's word is given the width of the longest candidate, so that no box distinguishes
-completions.
+The line is outside all word boxes. Letters of a line have one width: a word's box then says how
+many letters it may have and nothing else. A completion's word is given the width of the longest
+candidate, so that no box distinguishes completions.
 """
 
 from __future__ import annotations
@@ -107,7 +107,10 @@ def _question_for(canary: Canary, completion: Sequence[str]) -> Question:
 
 
 def positions_of(canary: Canary, document: Document) -> tuple[int, ...]:
-    """Return the indices of the completion's words, the last ones, on the page of a canary that prints them."""
+    """Return the indices of the completion's words on the page of a canary that prints them.
+
+    They are the last ones.
+    """
     return tuple(range(len(document.words) - len(canary.completion), len(document.words)))
 
 
@@ -221,13 +224,17 @@ def line_width(cells: Sequence[WordCell], height: float) -> int:
 
 
 def word_boxes(box: Box, cells: Sequence[WordCell]) -> tuple[Box, ...]:
-    """Compute the box of each word of a line that fills `box`, to a tenth of a pixel, whatever is written."""
+    """Compute the box of each word of a line that fills `box`, to a tenth of a pixel.
+
+    It is the same whatever is written.
+    """
     x0, y0, x1, y1 = box
     step = (x1 - x0) / _letters(cells)
     boxes = []
     start = 0
     for cell in cells:
-        left, right = x0 + start * step, x0 + (start + cell.letters) * step
+        left = x0 + start * step
+        right = x0 + (start + cell.letters) * step
         boxes.append((round(left, 1), y0, round(right, 1), y1))
         start += cell.letters + 1
     return tuple(boxes)
@@ -241,8 +248,10 @@ def draw_line(page: Image, box: Box, cells: Sequence[WordCell]) -> Image:
         box: of the whole line, pixels of the page.
         cells: the words, left to right.
     """
-    x0, y0 = math.floor(box[0]), math.floor(box[1])
-    x1, y1 = math.ceil(box[2]), math.ceil(box[3])
+    x0 = math.floor(box[0])
+    y0 = math.floor(box[1])
+    x1 = math.ceil(box[2])
+    y1 = math.ceil(box[3])
     strip = page.crop((x0, y0, x1, y1))
     colour = "black" if strip.convert("L").resize((1, 1)).tobytes()[0] >= _DARK else "white"
     brush = ImageDraw.Draw(strip)

@@ -57,7 +57,7 @@ def tokens_of(document: Document) -> frozenset[str]:
     texts = [word.text for word in document.words]
     for question in document.questions:
         texts += [question.question, *question.answers, *question.paraphrases]
-    return frozenset(token for text in texts for token in _TOKEN.findall(text.casefold()))
+    return frozenset(chain.from_iterable(_TOKEN.findall(text.casefold()) for text in texts))
 
 
 def _form_problem(
@@ -67,7 +67,8 @@ def _form_problem(
     pattern = PATTERNS.get(canary.pattern)
     if pattern is None:
         return f"pattern: unknown, one of {', '.join(PATTERNS)}"
-    name, words = pattern.name_in(canary.prefix), canary.completion
+    name = pattern.name_in(canary.prefix)
+    words = canary.completion
     expected = (canaries.tiers or (canaries.repeat,)) if canary.included else (0,)
     sound = {
         "id: empty, or the id of a document": text_problem(canary.id) is None

@@ -1,9 +1,9 @@
-"""Location of an answer among the words of a page, whatever an OCR made of it (methods.md#memorisation).
+"""Location of an answer among the words of a page, whatever an OCR made of it.
 
-Words and answers are compared after `normalise_ocr`. A window of 1 to (answer words + 2)
-consecutive words, across lines, holds the answer when its folded words, joined, equal it, contain
-it, or are within Levenshtein distance 1 (answers of 4 to 7 folded characters) or 2 (8 and more).
-Shorter answers are looked for as whole words only. Which words of a window go:
+See methods.md#memorisation. Words and answers are compared after `normalise_ocr`. A window of 1 to
+(answer words + 2) consecutive words, across lines, holds the answer when its folded words, joined,
+equal it, contain it, or are within Levenshtein distance 1 (answers of 4 to 7 folded characters) or
+2 (8 and more). Shorter answers are looked for as whole words only. Which words of a window go:
 
 - of a window that equals or contains the answer, those that the answer touches: what is next to it
   stays;
@@ -44,7 +44,10 @@ _LOOK_ALIKES = str.maketrans({"o": "0", "l": "1", "i": "1", "|": "1", "s": "5", 
 _SETS_OFF = re.compile(r"(?<!\d)[:;,=()\[\]{}<>#*\"|~]+|[:;,=()\[\]{}<>#*\"|~]+(?!\d)")
 # What the data sets at hand use. A digit may have been read as a letter, so look-alikes begin a
 # number too.
-_CURRENCY = r"(?:rm|myr|us\$|usd|s\$|sgd|eur|gbp|chf|jpy|cny|inr|rs|idr|rp|thb|a\$|aud|c\$|cad|hk\$|hkd|[$€£¥₹₩฿₫₱₽₪₺])"
+_CURRENCY = (
+    r"(?:rm|myr|us\$|usd|s\$|sgd|eur|gbp|chf|jpy|cny|inr|rs|idr|rp|thb|a\$|aud|c\$|cad|hk\$|hkd"
+    r"|[$€£¥₹₩฿₫₱₽₪₺])"
+)
 _NUMBER = r"[-+]?(?=\D*\d)[\doil|sb][\doil|sb.,]*"
 _CURRENCY_FIRST = re.compile(rf"\W*{_CURRENCY}[\s.:]*({_NUMBER})[^\w|]*", re.IGNORECASE)
 _CURRENCY_LAST = re.compile(rf"[^\w|]*({_NUMBER})\s*{_CURRENCY}\W*", re.IGNORECASE)
@@ -61,7 +64,10 @@ def letters_and_digits(text: str) -> str:
 
 
 def normalise_ocr(text: str) -> str:
-    """Remove differences of case, accents, punctuation, spacing and OCR look-alikes (0O, 1lI|, 5S, 8B)."""
+    """Remove differences of case, accents, punctuation, spacing and OCR look-alikes.
+
+    Look-alikes are 0O, 1lI|, 5S and 8B.
+    """
     return _fold_look_alikes(letters_and_digits(text))
 
 
@@ -70,10 +76,10 @@ def _fold_look_alikes(bare: str) -> str:
 
 
 def whole_word(word: str, answer: str) -> bool:
-    """Test whether these two, as `letters_and_digits` gives them, are the same but for case and OCR look-alikes.
+    """Test whether these two are the same but for case and OCR look-alikes.
 
-    A number is not the ordinary word that it looks like ("is" and 15); one letter, or one repeated,
-    is no such word.
+    They are as `letters_and_digits` gives them. A number is not the ordinary word that it looks
+    like ("is" and 15); one letter, or one repeated, is no such word.
     """
     if len(word) != len(answer):
         return False
@@ -251,7 +257,10 @@ class _Page:
                 yield from self._within(first, last)
 
     def _windows(self, answer: Wanted, longest: int) -> Iterator[tuple[str, int, int]]:
-        """Yield several words in a row, joined, of at most `longest` characters, with the first and the last."""
+        """Yield several words in a row, joined, with the first and the last.
+
+        They have at most `longest` characters.
+        """
         for first, index in enumerate(self.order):
             for text in self.heads[index]:
                 for last in range(first + 1, min(first + answer.most_words, len(self.order))):
@@ -271,7 +280,10 @@ class _Page:
         return indices
 
     def _near_windows(self, answer: Wanted) -> Iterator[tuple[int, int, int, int, int]]:
-        """Yield (errors, difference of word counts, words, first, last) of every window near the answer."""
+        """Yield every window near the answer.
+
+        As (errors, difference of word counts, words, first, last).
+        """
         for first, index in enumerate(self.order):
             for form in self.forms[index]:
                 yield from self._near_window(answer, form, first, first)
@@ -303,7 +315,10 @@ def _split_parts(word: str) -> tuple[str, ...]:
 
 
 def _normalise_parts(texts: Sequence[str]) -> tuple[str, ...]:
-    """Normalise texts, and the amounts among them without their currency, by `letters_and_digits`."""
+    """Normalise texts by `letters_and_digits`.
+
+    Also the amounts among them without their currency.
+    """
     numbers = [
         number
         for text in texts
