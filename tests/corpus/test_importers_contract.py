@@ -13,6 +13,7 @@ from small_sources import ALL, convert, lay_out, refused
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
 from audit.errors import ManifestError, UsageError
+from audit.importers.divide import Rule
 from audit.importers.named import NamedMembers
 from audit.importers.registry import FORMATS
 from audit.importers.request import ImportRequest
@@ -221,10 +222,11 @@ def test_what_cannot_be_done_is_refused(kind: str, src: Path, tmp_path: Path) ->
                 task="spade-linking" if kind != "funsd" else "parsing",
             )
         )
-    for rule, takes in (("official", importer.parts), ("by-provider", importer.providers)):
+    rules: dict[Rule, bool] = {"official": importer.parts, "by-provider": importer.providers}
+    for rule, takes in rules.items():
         if not takes:
             with pytest.raises(UsageError, match=r"has one part only|names no providers"):
-                importer.convert(ImportRequest(src, tmp_path / "out", ALL, 1, rule))  # type: ignore[arg-type]
+                importer.convert(ImportRequest(src, tmp_path / "out", ALL, 1, rule))
     assert not (tmp_path / "out").exists()
 
 
