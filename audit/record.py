@@ -73,6 +73,8 @@ class Result:
         parameters_file: sha256 of the file that set parameters, when one did.
         confounded: what else can explain these numbers; a leak is confirmed over `controls` alone.
             None: nothing.
+        unvouched: whether `confounded` says that a blind check over too few units cannot vouch for
+            the comparison, where nothing else confounds it.
         controls: bounds on what such an explanation can amount to; empty where there are none.
         methods: for a metric that policies limit, the measurements that a limit on it is held
             against, one for each method of the attack, itself among them, fixed before the scan; a
@@ -100,6 +102,7 @@ class Result:
     ablations: tuple[str, ...] = ()
     parameters_file: str | None = None
     confounded: str | None = None
+    unvouched: bool = False
     methods: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     joined: dict[str, str] = Field(default_factory=dict)
     coverage: tuple[Coverage, ...] = ()

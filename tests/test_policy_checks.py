@@ -308,7 +308,7 @@ def reference(difference: float, error: float = 0.04, metric: str = "leak") -> t
 def decided(
     number: Estimate, *controls: Control, top: float = 0.65, checks: tuple[Check, ...] = ()
 ) -> Decision:
-    found = completed(number, confounded=WHY, controls=controls, checks=checks)
+    found = completed(number, confounded=WHY, unvouched=True, controls=controls, checks=checks)
     (decision,) = judge([found], limit(max=top)).decisions
     return decision
 

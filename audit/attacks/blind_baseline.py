@@ -132,6 +132,7 @@ class Blind:
             measurements=(*result.measurements, self.estimate),
             diagnostics=(*result.diagnostics, *self.diagnostics),
             confounded=self.confounded,
+            unvouched=self.confounded is not None,
             checks=(*self.checks, *result.checks),
             controls=(*result.controls, *blind_controls(self, areas, shares)),
         )

@@ -53,8 +53,10 @@ def settle(record: AuditRecord, limits: Sequence[Limit]) -> AuditRecord:
     for result in results:
         own = settled(result.attack, result.checks)
         fired = _confounding(replace(result, checks=own), whole)
-        reason = fired[0].reason if fired else result.confounded
-        attacks.append(replace(result, checks=own, confounded=reason))
+        settled_result = replace(result, checks=own)
+        if fired:
+            settled_result = replace(settled_result, confounded=fired[0].reason, unvouched=False)
+        attacks.append(settled_result)
     return replace(record, attacks=tuple(attacks), checks=whole)
 
 

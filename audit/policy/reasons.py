@@ -37,8 +37,6 @@ QUESTIONS = (
 )
 """Attacks that ask one question each: what a model gives back, and what it was trained on."""
 ALL = "rerun without --documents, --time or --budget quick"
-TOO_FEW = "blind check is too weak"
-"""In the reason of a comparison that a blind check over so few documents cannot vouch for."""
 LITTLE = 0.25
 """Share of a category's values under which a pass names the category."""
 NOT_RUN = "this attack was not run"
@@ -269,14 +267,15 @@ def _remedy_for_list(record: AuditRecord, forgotten: Forgotten, decision: Decisi
     """
     if decision.cause == "uncovered":
         return replace(decision, remedy=TEXTS["list_copies"])
-    least, few = forgotten.shown.get(decision.limit.metric, 0.0), TOO_FEW in decision.reason
+    least = forgotten.shown.get(decision.limit.metric, 0.0)
     if least and (decision.cause == "wide" or least > (decision.limit.max or 0.0)):
         reason = TEXTS["margin"].format(
             reason=decision.reason, least=least, sides=record.corpus.documents
         )
         decision = replace(decision, reason=reason, remedy=TEXTS["list_more_or_limit"])
+    result = record.completed.get(decision.limit.attack)
     # No limit of an own policy strengthens the blind check.
-    if few:
+    if decision.cause == "confounded" and result is not None and result.unvouched:
         return replace(decision, remedy=TEXTS["list_more"])
     return decision
 

@@ -329,11 +329,9 @@ def _decide(
         reason = f"{told}the leak above the limit is confirmed"
         return Decision(limit, "violated", reason, "", methods[name], power, p_value)
     if result.confounded is not None and not about_text:
-        remedy = (
-            reasons.STATE_RULE
-            if reasons.TOO_FEW in result.confounded
-            else remedies.get(result.confounded, AGAIN)
-        )
+        remedy = remedies.get(result.confounded, AGAIN)
+        if result.unvouched:
+            remedy = reasons.STATE_RULE
         return undecided(result.confounded, remedy, "confounded")
     over = reasons.over_limit(limit, methods)
     if over is not None:

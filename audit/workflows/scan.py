@@ -392,7 +392,8 @@ class _Run:
         progress.stage(f"{opened.stage_of(attack)}: measuring")
         rng = np.random.default_rng([options.seed, *attack.name.encode()])
         measured = attack.measure(case, trials, outcomes, rng, progress)
-        measured = replace(measured, confounded=copied or measured.confounded)
+        if copied:
+            measured = replace(measured, confounded=copied, unvouched=False)
         measured = cover_listed(measured, opened.forgotten)
         evidence = [*attack.evidence(case, trials, outcomes)]
         self.recovered.extend(item for item in evidence if not isinstance(item, tuple))

@@ -94,7 +94,7 @@ def _path(evidence: Path, attack: str) -> Path:
 
 def _identity(result: Result) -> str:
     """Hash a result as its attack returned it, without what the checks of the scan change."""
-    result = replace(result, checks=(), confounded=None)
+    result = replace(result, checks=(), confounded=None, unvouched=False)
     return hashlib.sha256(
         json.dumps(_RESULT.dump_python(result, mode="json"), sort_keys=True).encode()
     ).hexdigest()
