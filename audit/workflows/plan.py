@@ -157,6 +157,7 @@ class LimitPlan:
         required: as the policy has it.
         blockers: all that keeps it from being decided, what nobody can mend first.
         about_text: whether it limits what the documents give away, whatever the model.
+        excused: whether a scan cannot measure it for want of data, and the policy does without it.
     """
 
     attack: str
@@ -168,11 +169,7 @@ class LimitPlan:
     required: bool = True
     blockers: tuple[Blocker, ...] = ()
     about_text: bool = False
-
-    @property
-    def excused(self) -> bool:
-        """Whether a scan cannot measure it for want of data, and the policy does without it."""
-        return self.reason.endswith(WITHOUT)
+    excused: bool = False
 
 
 @dataclass(frozen=True)
@@ -445,23 +442,26 @@ def _hold_demands(
     policy: Policy, task: str, limits: tuple[LimitPlan, ...]
 ) -> tuple[LimitPlan, ...]:
     """Require what a demand of the policy needs, although the policy would do without it."""
-    excused = {one.attack for one in limits if one.excused}
-    asked = {
-        one.attack for one in limits if not one.about_text and one.outcome != "inapplicable"
-    } - excused
-    needed = {
-        attack: demand.sentence
-        for demand, attack in unanswered(policy, task, asked, excused)
-        if attack
-    }
-    return tuple(
-        replace(
-            one, required=True, reason=f"{one.reason.removesuffix(WITHOUT)}; {needed[one.attack]}"
-        )
-        if one.attack in needed and one.excused
-        else one
-        for one in limits
-    )
+    excused = {limit.attack for limit in limits if limit.excused}
+    asked = set()
+    for limit in limits:
+        if not limit.about_text and limit.outcome != "inapplicable":
+            asked.add(limit.attack)
+    needed = {}
+    for demand, attack in unanswered(policy, task, asked - excused, excused):
+        if attack is not None:
+            needed[attack] = demand.sentence
+    planned = []
+    for limit in limits:
+        if limit.excused and limit.attack in needed:
+            reason = f"{_reason_of(limit.blockers)}; {needed[limit.attack]}"
+            limit = replace(limit, required=True, excused=False, reason=reason)
+        planned.append(limit)
+    return tuple(planned)
+
+
+def _reason_of(blockers: Sequence[Blocker]) -> str:
+    return "; ".join(why for _, why in blockers)
 
 
 def _plan_limit(
@@ -495,15 +495,23 @@ def _plan_limit(
     if cost.inapplicable is not None and not permitted:
         blockers += (("cannot pass", "the policy permits no such gap"),)
     outcome: Outlook = blockers[0][0] if blockers else "decides"
-    reason = "; ".join(why for _, why in blockers)
+    reason = _reason_of(blockers)
     lacks = any(blocker == "lacks" for blocker, _ in blockers)
-    if lacks and not limit.required and (cost.by_data or cost.lacks is None):
+    excused = lacks and not limit.required and (cost.by_data or cost.lacks is None)
+    if excused:
         reason += WITHOUT
-    about_text, named = (
-        units is not None and units.about_text,
-        (limit.attack, limit.metric, limit.max),
+    return LimitPlan(
+        limit.attack,
+        limit.metric,
+        limit.max,
+        outcome,
+        reason,
+        resolution,
+        limit.required,
+        blockers,
+        about_text=units is not None and units.about_text,
+        excused=excused,
     )
-    return LimitPlan(*named, outcome, reason, resolution, limit.required, blockers, about_text)
 
 
 def _blockers(
