@@ -33,7 +33,8 @@ from audit.attacks.reconstruction.table import METHODS
 from audit.policy import Decision, Limit, Policy, load
 from audit.record import Result
 from audit.stats.roc import lowest_resolved
-from audit.workflows.plan import joint_chance, resolve
+from audit.workflows.outlook import joint_chance
+from audit.workflows.plan import resolve
 from benchmarks import simulated_attacks as attacks
 from benchmarks.simulated_attacks import Audit
 from benchmarks.simulated_audits import decisions_of, fewer_resamples, worst

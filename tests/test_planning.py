@@ -34,7 +34,8 @@ from audit.engine.interface import Trial
 from audit.policy import Demand, Gap, Limit, Policy, check_names
 from audit.targets import machine
 from audit.workflows import planning
-from audit.workflows.plan import SmallestLeaks, at_most, plan_limits
+from audit.workflows.outlook import SmallestLeaks
+from audit.workflows.plan import at_most, plan_limits
 from audit.workflows.planning import blind_checks
 
 pytestmark = pytest.mark.slow

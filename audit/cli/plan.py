@@ -19,7 +19,7 @@ from audit.files import check_file, write_atomically
 from audit.references import recommends_splits
 
 if TYPE_CHECKING:
-    from audit.workflows.plan import Cost, LimitPlan, Outlook, Plan, Resolution
+    from audit.workflows.outlook import Cost, LimitPlan, Outlook, Plan, Resolution
 
 LONG_SECONDS = 2 * 3600.0
 """Trials that take longer are advised to be run elsewhere."""
@@ -198,7 +198,7 @@ def conclusion(plan: Plan, *, detailed: bool = True) -> str:
     `detailed`: limit by limit.
     """
     from audit.report.templates import render_text
-    from audit.workflows.plan import WANTED_POWER
+    from audit.workflows.outlook import WANTED_POWER
 
     return render_text(
         "plan.txt",

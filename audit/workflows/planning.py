@@ -44,7 +44,8 @@ from audit.policy.limits import MEMBERSHIP
 from audit.record import Reason
 from audit.workflows.gate import load_policy
 from audit.workflows.options import ScanOptions
-from audit.workflows.plan import Cost, Plan, at_most, plan_limits
+from audit.workflows.outlook import Cost, Plan
+from audit.workflows.plan import at_most, plan_limits
 
 if TYPE_CHECKING:  # These load torch, which a plan without a model does without.
     from audit.references.resolve import LoadedReferences

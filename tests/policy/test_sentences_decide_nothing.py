@@ -35,11 +35,8 @@ def looks_into_a_sentence(node: ast.AST) -> bool:
 
 
 def lines_that_look(source: str) -> list[int]:
-    lines = []
-    for node in ast.walk(ast.parse(source)):
-        if looks_into_a_sentence(node):
-            lines.append(node.lineno)
-    return lines
+    nodes = ast.walk(ast.parse(source))
+    return [node.lineno for node in filter(looks_into_a_sentence, nodes)]
 
 
 @pytest.mark.parametrize(

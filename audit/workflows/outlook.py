@@ -1,0 +1,354 @@
+"""What a plan says: costs of attacks, outlooks of limits, and what all of them together amount to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from audit.attacks.interface import Sides
+from audit.policy.checks import LEVEL
+from audit.stats.power import MetricKind, pass_power
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one attack tries under a budget.
+
+    Attributes:
+        attack: its name.
+        trials: their number.
+        exact: counted with the model's tokens; otherwise there are at most so many.
+        reached: how many units (documents, providers) of members and of others these trials belong
+            to, at most.
+        inapplicable: why the model cannot be attacked this way; None when it can, or no model was
+            given.
+        lacks: what the attack cannot do without and nobody gave; None when nothing.
+        by_data: whether the data set lacks it; a reference can be given, and its lack excuses no
+            limit.
+        weakened: what it does without, and so passes no limit; None when nothing.
+        seconds: estimate for all trials on one device; None where it was not measured.
+        memory: peak of the trials that were timed, models included, in bytes; None where it was not
+            measured.
+        untimed: why there is no time, where nothing above says so.
+        share: of the trials that could be tried, what the budget takes.
+    """
+
+    attack: str
+    trials: int
+    exact: bool
+    reached: Sides
+    inapplicable: str | None = None
+    lacks: str | None = None
+    weakened: str | None = None
+    by_data: bool = True
+    seconds: float | None = None
+    memory: int | None = None
+    untimed: str = ""
+    share: float = 1.0
+
+
+Outlook = Literal[
+    "decides",
+    "confounded",
+    "too small",
+    "blind check too weak",
+    "lacks",
+    "cannot pass",
+    "inapplicable",
+    "no plan",
+]
+
+WANTED_POWER = 0.8
+"""A data set is too small for a limit that a model which leaks nothing passes less often
+(methods.md#statistics)."""
+MOST_TIMES = 40.0
+"""More than so many times the documents that there are is no advice."""
+STEP = 1.03
+"""By which the number of documents grows in search of one that is enough."""
+WITHOUT = "; the policy does without it"
+"""The end of a reason that a limit has when the policy excuses it for want of data."""
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """What so many units decide about a limit.
+
+    Attributes:
+        unit: what is independent of each other, plural.
+        members: units that training saw.
+        others: units that they are compared with; 0 where each member is compared with itself.
+        certified: the smallest limit that a model which leaks nothing passes, at its expected
+            outcome.
+        pass_power: the chance that it passes this limit with all methods, as far as the number of
+            units goes.
+        needed: units a side with which a model that leaks nothing passes with power 0.8; None: no
+            number will do.
+        at_least: whether audits pass more often than `pass_power` says, and need fewer units.
+        kind: what the metric is.
+        deciding: methods that a pass needs within the limit.
+        confirms: the smallest leak that an audit confirms beyond the limit with power 0.8; None:
+            not planned, or none.
+    """
+
+    unit: str
+    members: int
+    others: int
+    certified: float
+    pass_power: float
+    needed: int | None
+    at_least: bool = False
+    kind: MetricKind = "difference"
+    deciding: int = 1
+    confirms: float | None = None
+
+    def chance(self, limit: float, factor: float) -> float:
+        """Compute the chance that a model which leaks nothing passes the limit with so many times the units."""
+        members = max(1, round(factor * self.members))
+        others = max(min(1, self.others), round(factor * self.others))
+        return pass_power(self.kind, members, others, limit) ** self.deciding
+
+
+Blocker = tuple[Outlook, str]
+"""An outcome that keeps a limit from being decided, and the reason in words."""
+
+
+@dataclass(frozen=True)
+class LimitPlan:
+    """The outlook of one limit.
+
+    Attributes:
+        attack: whose metric it is.
+        metric: the one that is limited.
+        max: to what; None for a least value.
+        outcome: "decides": a model that leaks nothing most probably passes; "confounded" and "blind
+            check too weak": see `attacks.blindness`; "lacks": the attack cannot run; "cannot pass":
+            it runs, weakened. The first of `blockers`.
+        reason: why not, in words.
+        resolution: None where the data set has no units for the metric.
+        required: as the policy has it.
+        blockers: all that keeps it from being decided, what nobody can mend first.
+        about_text: whether it limits what the documents give away, whatever the model.
+        excused: whether a scan cannot measure it for want of data, and the policy does without it.
+    """
+
+    attack: str
+    metric: str
+    max: float | None
+    outcome: Outlook
+    reason: str
+    resolution: Resolution | None
+    required: bool = True
+    blockers: tuple[Blocker, ...] = ()
+    about_text: bool = False
+    excused: bool = False
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Whether a model that leaks nothing passes all limits on models.
+
+    Attributes:
+        limits: that there are units for, in the policy's order, so that an audit would hold numbers
+            against them.
+        chance: that it passes all of them and that no check fires. An estimate, see `joint_chance`.
+        blocked: limits that no model passes on this data set as it is, so that none passes the
+            policy.
+    """
+
+    limits: tuple[LimitPlan, ...]
+    chance: float
+    blocked: tuple[LimitPlan, ...]
+
+
+@dataclass(frozen=True)
+class Enough:
+    """Documents with which a model that leaks nothing passes all limits in `WANTED_POWER` of audits.
+
+    Attributes:
+        members: documents of training in all.
+        others: unseen documents in all.
+        more_members: documents of training beyond those that there are.
+        more_others: unseen documents beyond those that there are.
+    """
+
+    members: int
+    others: int
+    more_members: int
+    more_others: int
+
+
+@dataclass(frozen=True)
+class SmallestLeaks:
+    """The smallest leaks of documents that a scan confirms with power 0.8, of the policy's first limits on each.
+
+    Attributes:
+        area: AUC of membership; None where none is confirmed, or none is limited.
+        share: part of the training documents that give values away, less that of unseen ones; None
+            likewise.
+    """
+
+    area: float | None
+    share: float | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The plan of an audit; counts and numbers only.
+
+    Attributes:
+        corpus: the data set's name.
+        sha256: of the data set.
+        policy: its name.
+        budget: of the counts.
+        limits: in the policy's order.
+        costs: of every attack that runs under the policy.
+        device: where times were taken; empty without a model.
+        documents: units of both sides that are tried at most; None: all of the budget's.
+        seconds: the time that the trials are bounded to; None: not bounded.
+        training: of each reference that can be trained, the least and the most seconds that it
+            takes.
+    """
+
+    corpus: str
+    sha256: str
+    policy: str
+    budget: str
+    limits: tuple[LimitPlan, ...]
+    costs: tuple[Cost, ...]
+    device: str = ""
+    documents: int | None = None
+    seconds: float | None = None
+    training: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def total_seconds(self) -> float | None:
+        """Sum the seconds of all timed attacks."""
+        timed = [cost.seconds for cost in self.costs if cost.seconds is not None]
+        return sum(timed) if timed else None
+
+    @property
+    def peak_memory(self) -> int:
+        """Return the largest peak of memory of a timed attack, in bytes."""
+        return max((cost.memory or 0 for cost in self.costs), default=0)
+
+    @property
+    def too_small(self) -> dict[str, int]:
+        """Return how many units a side the limits need for which the data set is too small, by the unit."""
+        found: dict[str, int] = {}
+        for limit in self.limits:
+            own = limit.resolution
+            if (
+                own is not None
+                and own.needed is not None
+                and limit.outcome == "too small"
+                and not limit.excused
+            ):
+                found[own.unit] = max(own.needed, found.get(own.unit, 0))
+        return found
+
+    @property
+    def joint(self) -> Joint:
+        """Estimate the chance that a model which leaks nothing passes all limits on models."""
+        own = [limit for limit in self.limits if not limit.about_text]
+        resolved = tuple(
+            limit for limit in own if limit.resolution is not None and not limit.excused
+        )
+        chances = [
+            limit.resolution.pass_power for limit in resolved if limit.resolution is not None
+        ]
+        return Joint(
+            resolved, joint_chance(chances), tuple(limit for limit in own if _blocked(limit))
+        )
+
+    @property
+    def leaks(self) -> SmallestLeaks | None:
+        """Return the smallest leaks of documents that a scan confirms.
+
+        None where no limit is planned for it.
+        """
+        areas = [limit for limit in self.limits if _is_of_documents(limit, "auc")]
+        differences = [limit for limit in self.limits if _is_of_documents(limit, "difference")]
+        if not areas and not differences:
+            return None
+        return SmallestLeaks(_confirmed(areas), _confirmed(differences))
+
+    @property
+    def enough(self) -> Enough | None:
+        """Return how many documents would do for all limits, see `enough_documents`."""
+        return enough_documents(self.joint)
+
+
+def _is_of_documents(limit: LimitPlan, kind: str) -> bool:
+    resolution = limit.resolution
+    return (
+        resolution is not None and resolution.unit == "documents" and resolution.kind.endswith(kind)
+    )
+
+
+def _confirmed(limits: Sequence[LimitPlan]) -> float | None:
+    """Return the smallest leak that the first of the limits confirms."""
+    if not limits or limits[0].resolution is None:
+        return None
+    return limits[0].resolution.confirms
+
+
+def enough_documents(joint: Joint) -> Enough | None:
+    """Find how many documents would do for all limits together.
+
+    None where more do not help, or are not needed.
+
+    Both sides are taken to grow alike, and companies and planted secrets to stay as many as they
+    are.
+
+    Args:
+        joint: the limits that there are units for, and the chance to pass them all.
+    """
+    sized = [(limit.max, limit.resolution) for limit in joint.limits]
+    documents = [
+        resolution
+        for _, resolution in sized
+        if resolution is not None and resolution.unit == "documents"
+    ]
+    if joint.chance >= WANTED_POWER or not documents:
+        return None
+    most = max(documents, key=lambda resolution: (resolution.members, resolution.others))
+    factor = 1.0
+    while factor < MOST_TIMES:
+        factor *= STEP
+        chances = []
+        for limit, resolution in sized:
+            assert limit is not None
+            assert resolution is not None
+            if resolution.unit == "documents":
+                chances.append(resolution.chance(limit, factor))
+            else:
+                chances.append(resolution.pass_power)
+        if joint_chance(chances) >= WANTED_POWER:
+            members = round(factor * most.members)
+            others = round(factor * most.others)
+            return Enough(members, others, members - most.members, others - most.others)
+    return None
+
+
+def joint_chance(chances: Iterable[float]) -> float:
+    """Estimate how often a leak-free model passes all limits, taken as independent, while no check of the scan fires.
+
+    The checks share one false-alarm rate (`audit.policy.checks.LEVEL`), whatever the number of
+    documents. `benchmarks/leak_free_audits.md` compares the estimate with simulated audits.
+
+    Args:
+        chances: that it passes each limit, as far as the number of units goes.
+    """
+    return (1 - LEVEL) * math.prod(chances)
+
+
+def _blocked(limit: LimitPlan) -> bool:
+    """Return whether no model can pass the limit on this data set."""
+    if limit.excused:
+        return False
+    if limit.outcome == "lacks":
+        return limit.required or limit.resolution is not None
+    hopeless = ("confounded", "lacks", "cannot pass", "blind check too weak")
+    return any(outcome in hopeless for outcome, _ in limit.blockers)
