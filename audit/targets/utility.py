@@ -19,7 +19,7 @@ from audit.corpus.images import page_view
 from audit.corpus.tagging import scheme_of
 from audit.measurements import Measurement, Unresolved
 from audit.stats.distances import anls
-from audit.stats.estimates import estimate as estimate
+from audit.stats.estimates import estimate
 from audit.stats.intervals import Interval, beta_interval, cluster_sums, proportion
 from audit.stats.paired import Ratios
 from audit.stats.rates import mean

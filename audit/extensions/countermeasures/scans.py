@@ -24,11 +24,12 @@ from audit.references.retrain import start_of
 from audit.references.training import material, train_baseline
 from audit.report.files import remove_stale
 from audit.report.remedies import Defense
+from audit.stats.estimates import estimate
 from audit.stats.paired import Ratios
 from audit.stats.rates import excess_rate
 from audit.targets.checkpoint.content import is_adapter
 from audit.targets.opening import device_named, open_model, trainer_of
-from audit.targets.utility import estimate, usefulness_by_document
+from audit.targets.utility import usefulness_by_document
 from audit.workflows.options import ScanOptions, hold_evidence, writing
 from audit.workflows.scan import audit_checkpoint, read_outcomes
 from audit.workflows.setup import ScanSetup, open_scan
