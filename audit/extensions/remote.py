@@ -34,7 +34,6 @@ from audit.extensions.exchange import BoundlessError, HttpReply, Origin, cleaned
 from audit.files import table_beside
 from audit.measurements import Diagnostic
 from audit.targets import fill_text, interface
-from audit.targets.answering.denoiser import is_other_denoiser
 from audit.targets.answering.reader import LONGEST_ANSWER, QUESTION
 from audit.targets.answering.rows import NO_WORDS, refuse_documents
 from audit.targets.answering.target import AnsweringTarget
@@ -42,6 +41,7 @@ from audit.targets.answering.words_reader import CHAT_PROMPT, TEXT, TextPrompt, 
 from audit.targets.checkpoint.content import TrainingProgress
 from audit.targets.checkpoint.folder import CheckpointFolder
 from audit.targets.opening import Checkpoint, Opener
+from audit.targets.reference_rules import same_type
 
 _TABLE = table_beside(__file__, "remote.toml")
 wording, WORDS = partial(fill_text, _TABLE["errors"]), _TABLE["words"]
@@ -339,10 +339,12 @@ class RemoteTarget(interface.NoModel):
         )
         self.untested = (WORDS["weights"].format(model=listed["id"], address=address),)
 
-    def accepts_start(self, start: CheckpointFolder, own_folder: CheckpointFolder) -> str | None:
+    def accepts_start(
+        self, start: CheckpointFolder, own_folder: CheckpointFolder, *, denoises: bool
+    ) -> str | None:
         """See `ReferenceRules`: such models begin as such, unless they begin as T5."""
-        if is_other_denoiser(start, own_folder):
-            return super().accepts_start(start, own_folder)
+        if denoises and not same_type(start, own_folder):
+            return super().accepts_start(start, own_folder, denoises=denoises)
         return None
 
     def check(self, corpus: Corpus) -> None:

@@ -263,7 +263,8 @@ def _why_not_asked(start: GivenFolder, audited: AuditedModel) -> str | None:
     """
     target = audited.target
     if not target.starts_as_other_kind:
-        return target.accepts_start(start.checkpoint, audited.folder)
+        denoises = is_denoiser(start.checkpoint)
+        return target.accepts_start(start.checkpoint, audited.folder, denoises=denoises)
     try:
         folder = start.checkpoint
     except TargetError as error:

@@ -136,7 +136,9 @@ class ExtractiveTarget(RowTarget):
         """
         return None
 
-    def accepts_start(self, start: CheckpointFolder, own_folder: CheckpointFolder) -> str | None:
+    def accepts_start(
+        self, start: CheckpointFolder, own_folder: CheckpointFolder, *, denoises: bool
+    ) -> str | None:
         """See `ReferenceRules.accepts_start`.
 
         Such models mostly begin as masked language models or bare encoders.

@@ -79,11 +79,19 @@ class ReferenceRules(Protocol):
         families = (self.card.family, reference.card.family)
         return SERVED in families and self.card.task == reference.card.task
 
-    def accepts_start(self, start: CheckpointFolder, own_folder: CheckpointFolder) -> str | None:
+    def accepts_start(
+        self, start: CheckpointFolder, own_folder: CheckpointFolder, *, denoises: bool
+    ) -> str | None:
         """Say why its start of fine-tuning cannot be asked what it is asked; None where it can.
 
         Args:
             start: the folder of what it was fine-tuned from; nothing is loaded.
             own_folder: its own folder.
+            denoises: whether the start is a model that puts back hidden spans, as T5 is.
         """
         return f"it is no {self.card.task} model"
+
+
+def same_type(start: CheckpointFolder, own_folder: CheckpointFolder) -> bool:
+    """Test whether two checkpoints are of one type of model, by their configurations."""
+    return bool(start.config.get("model_type") == own_folder.config.get("model_type"))

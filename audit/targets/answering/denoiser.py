@@ -42,7 +42,7 @@ from audit.targets.answering.pictures import image_processor_of
 from audit.targets.answering.reader import Inputs, PageTokens, Sample, marks_of, special_tokens
 from audit.targets.answering.target import AskedPage, asked_page, page_of, view_of
 from audit.targets.answering.words_reader import encoder_decoder_reader
-from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
+from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_whole_model, place
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.families import OpenImage
@@ -212,18 +212,6 @@ def is_denoiser(folder: AnyFolder) -> bool:
     raw = open_checkpoint(folder).config
     family = _family_of(raw)
     return family is not None and family.model_class.__name__ in (raw.get("architectures") or [])
-
-
-def is_other_denoiser(start: CheckpointFolder, own_folder: CheckpointFolder) -> bool:
-    """Test whether what a model was fine-tuned from is a denoiser, and of another type than it.
-
-    Args:
-        start: the folder of what it was fine-tuned from.
-        own_folder: the model's own.
-    """
-    if start.config.get("model_type") == own_folder.config.get("model_type"):
-        return False
-    return is_denoiser(start)
 
 
 def _family_of(raw: dict[str, Any]) -> AnsweringFamily | None:

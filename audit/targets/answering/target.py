@@ -28,6 +28,7 @@ from audit.targets.batching import STEP, Batch, bucket_of, unless_out_of_memory
 from audit.targets.checkpoint.folder import CheckpointFolder
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.families import OpenImage
+from audit.targets.reference_rules import same_type
 
 CACHE = "past_key_values"
 SHORTEST = 256
@@ -234,13 +235,12 @@ class AnsweringTarget(batched.RowTarget):
         """See `ReferenceRules.public_images`."""
         return self.images
 
-    def accepts_start(self, start: CheckpointFolder, own_folder: CheckpointFolder) -> str | None:
+    def accepts_start(
+        self, start: CheckpointFolder, own_folder: CheckpointFolder, *, denoises: bool
+    ) -> str | None:
         """See `ReferenceRules`: such models begin as such, unless they begin as T5."""
-        # Imported here, as denoisers are made of what stands in this module.
-        from audit.targets.answering.denoiser import is_other_denoiser
-
-        if is_other_denoiser(start, own_folder):
-            return super().accepts_start(start, own_folder)
+        if denoises and not same_type(start, own_folder):
+            return super().accepts_start(start, own_folder, denoises=denoises)
         return None
 
     def token_strings(self, ids: Sequence[int]) -> str:
