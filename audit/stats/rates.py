@@ -26,6 +26,8 @@ from audit.stats.intervals import (
 )
 from audit.stats.resampling import bootstrap
 
+ROUNDING = 1e-9
+"""Relative difference of two variances under which they count as equal."""
 MIN_DIFFERING_CLUSTERS = 20
 """With fewer documents that differ in a split, resampling sees too few distinct cases: MOVER
 instead."""
@@ -200,11 +202,16 @@ def needs_baseline(splits: Sequence[Columns], *, by_lot: bool, weights: Weights 
     """
     if not by_lot:
         return True
-    with_baseline = sum(side.sample.variance_of_mean for side in _Side.of_splits(splits, weights))
     plain = _without_baseline(splits)
-    return with_baseline < sum(
-        side.sample.variance_of_mean for side in _Side.of_splits(plain, weights)
-    )
+    with_baseline = _sum_of_variances(splits, weights)
+    # Variances that are equal but for rounding need no baseline, whichever comes out smaller.
+    return with_baseline < _sum_of_variances(plain, weights) * (1 - ROUNDING)
+
+
+def _sum_of_variances(splits: Sequence[Columns], weights: Weights) -> float:
+    """Sum the variances of the means of both splits."""
+    sides = _Side.of_splits(splits, weights)
+    return sum(side.sample.variance_of_mean for side in sides)
 
 
 def choose_columns(
