@@ -162,7 +162,7 @@ def audit_checkpoint(opened: ScanSetup, policy: Policy, progress: Progress) -> S
     """
     out, options = opened.options.out, opened.options
     with claim_folder(out, options.evidence):
-        record = settle(run_scan(opened, progress, declare(policy)), policy.limits)
+        record = run_under(policy, opened, progress)
         verdict = policies.evaluate(record, policy, policies.today())
         try:
             warnings = write_report(record, verdict, policy, out, paths=options.paths)
@@ -183,6 +183,20 @@ def declare(policy: Policy) -> DeclaredPolicy | None:
         if origin is None
         else DeclaredPolicy(policy.name, origin.sha256, origin.shipped, origin.toml)
     )
+
+
+def run_under(policy: Policy, opened: ScanSetup, progress: Progress) -> AuditRecord:
+    """Run a scan that declares a policy, and settle its checks by the limits of the policy.
+
+    Args:
+        policy: what the record is judged by.
+        opened: the scan, see `run_scan`.
+        progress: of every trial.
+
+    Raises:
+        DocauditError: the audit itself could not go on.
+    """
+    return settle(run_scan(opened, progress, declare(policy)), policy.limits)
 
 
 def run_scan(

@@ -22,7 +22,6 @@ from audit.engine.interface import SILENT
 from audit.errors import DocauditError, EngineError, UsageError
 from audit.files import EVIDENCE, write_atomically
 from audit.policy import EXIT_CODES, Policy, Verdict
-from audit.policy.checks import settle
 from audit.record import read as read_record
 from audit.report import numbers
 from audit.report.tables import decision_row
@@ -226,7 +225,7 @@ def write_record(options: ScanOptions, policy: str) -> None:
         DocauditError: the audit could not start, or could not go on.
     """
     # Load torch and the attacks, which the training process need not.
-    from audit.workflows.scan import declare, run_scan
+    from audit.workflows.scan import run_under
     from audit.workflows.setup import open_scan
 
     check_apart(options)
@@ -238,8 +237,7 @@ def write_record(options: ScanOptions, policy: str) -> None:
         options.cache.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         protect(options.cache.parent)
     with claim_folder(options.out, options.evidence):
-        record = run_scan(opened, SILENT, declare(judging_policy))
-        record = settle(record, judging_policy.limits)
+        record = run_under(judging_policy, opened, SILENT)
         records.write(record, options.out / "record.json")
 
 
