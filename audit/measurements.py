@@ -15,8 +15,8 @@ ALPHAS = (0.25, 0.1, 0.05, 0.025, 0.01, 0.005, 0.001, 0.0005, 0.0002, 0.0001, 0.
 """One-sided levels at which every estimate carries its bounds; `policy` reads p-values from them, conservatively.
 
 Holm's first step asks 30 tests for p = 0.001 and 31 for less. The levels under it lie close, so
-that a test more costs little power (`benchmarks/ladder.py`). Records of older versions hold fewer
-levels, and are read all the same.
+that a test more costs little power (`benchmarks/calibration/ladder.py`). Records of older
+versions hold fewer levels, and are read all the same.
 """
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from audit.policy import load
-from benchmarks import membership_calibration
-from benchmarks import reconstruction_calibration as calibration
+from benchmarks.calibration import membership_calibration
+from benchmarks.calibration import reconstruction_calibration as calibration
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks" / "calibration"
 DEFAULT, STRICT = load("default"), load("strict")
 
 
@@ -120,7 +120,7 @@ def test_attribute_inference_is_calibrated_on_the_shipped_limits():
 
 
 def test_leak_free_audits_violate_no_reconstruction_limit_and_large_leaks_pass_none():
-    """A small version of benchmarks/reconstruction_calibration.py, which has 1,000 audits of each kind."""
+    """A small version of `reconstruction_calibration`, which has 1,000 audits of each kind."""
     with calibration.fewer_resamples(500):
         quiet = calibration.tally(
             calibration.LEAK_FREE["no leak, 300 documents, correlation 0.3"], 20

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.false_passes`: changed utterances, boxes and policies, what is kept, and the tables."""
+"""`benchmarks.calibration.false_passes`: changed utterances, boxes, policies, what is kept, tables."""
 
 import dataclasses
 import json
@@ -11,10 +11,18 @@ import pytest
 from audit.corpus.documents import Document, Entity, Word
 from audit.policy import load
 from audit.targets.encoded_page import NOT_READ, Encoding
-from benchmarks.false_passes import direct, named_tests, page, policies, receipts, table, utterances
-from benchmarks.false_passes.cases import CONSTRUCTIONS
-from benchmarks.false_passes.named_tests import Named, Row
-from benchmarks.false_passes.store import Store, digest
+from benchmarks.calibration.false_passes import (
+    direct,
+    named_tests,
+    page,
+    policies,
+    receipts,
+    table,
+    utterances,
+)
+from benchmarks.calibration.false_passes.cases import CONSTRUCTIONS
+from benchmarks.calibration.false_passes.named_tests import Named, Row
+from benchmarks.calibration.false_passes.store import Store, digest
 
 ROOT = Path(__file__).parents[1]
 BOOKING = Document(
@@ -295,7 +303,9 @@ def test_a_row_is_as_good_as_its_worst_test(outcomes, outcome):
 
 
 def test_the_page_holds_the_tables_of_the_results():
-    results = json.loads((ROOT / "benchmarks" / "false_passes.json").read_text(encoding="utf-8"))
+    results = json.loads(
+        (ROOT / "benchmarks" / "calibration" / "false_passes.json").read_text(encoding="utf-8")
+    )
     text = (ROOT / named_tests.PAGE).read_text(encoding="utf-8")
     for name, lines in page.sections(results).items():
         begin, end = page.marks(name)
@@ -315,7 +325,7 @@ def test_a_table_is_replaced_and_all_around_it_stays(tmp_path):
 
 
 def test_the_named_tests_are_run_and_no_others(tmp_path, capsys):
-    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / named_tests.PAGE.parent).mkdir(parents=True)
     (tmp_path / "tests").mkdir()
     (tmp_path / named_tests.PAGE).write_text(ROWS, encoding="utf-8")
     (tmp_path / "pyproject.toml").write_text(

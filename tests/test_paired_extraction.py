@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.paired_extraction import Extraction, extraction_changes
+from benchmarks.papers.paired_extraction import Extraction, extraction_changes
 
 
 def extraction(target, baseline, per_document=2):

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from audit.cli import app
-from benchmarks import strangers
-from benchmarks.strangers import CASES, Walk, walk
+from benchmarks.tools import strangers
+from benchmarks.tools.strangers import CASES, Walk, walk
 
 SROIE = (
     Path(os.environ.get("DOCAUDIT_REAL_DATA", Path(__file__).parents[2] / "shared" / "data"))

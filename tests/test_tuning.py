@@ -1,4 +1,4 @@
-"""`python -m benchmarks.tune_attack`, and scans that read its file."""
+"""`python -m benchmarks.tools.tune_attack`, and scans that read its file."""
 
 import io
 import json
@@ -17,8 +17,8 @@ from audit.attacks.reconstruction import Reconstruction
 from audit.errors import UsageError
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.loading import load
-from benchmarks import tune_attack as tuning
-from benchmarks.attack_tuning import Grid, tune
+from benchmarks.tools import tune_attack as tuning
+from benchmarks.tools.attack_tuning import Grid, tune
 
 pytestmark = pytest.mark.slow
 

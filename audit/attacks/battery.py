@@ -90,7 +90,8 @@ def read_parameters(path: Path) -> AttackParameters:
             problems += [f"{path}: [{name}] {problem}" for problem in wrong]
     if problems:
         raise UsageError(
-            problems, "correct the file, or fit one in a checkout: python -m benchmarks.tune_attack"
+            problems,
+            "correct the file, or fit one in a checkout: python -m benchmarks.tools.tune_attack",
         )
     return AttackParameters(values, hashlib.sha256(raw).hexdigest())
 

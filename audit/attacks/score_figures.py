@@ -94,7 +94,7 @@ class ScoreComparison:
             return Unresolved(name, reason, n, nonmembers_needed(max(LOW_RATES))), None
         advantage = estimate(name, resolved.advantage, f"{self.unit}s", 0.0, "chance")
         # Passes at the limit are 1.4 times as many as the level says
-        # (`benchmarks/low_fpr_errors.py`).
+        # (`benchmarks/calibration/low_fpr_errors.py`).
         return replace(advantage, pass_alpha=CAUTIOUS_PASS_ALPHA), resolved.fpr
 
     def count_certain(

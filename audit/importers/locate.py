@@ -46,7 +46,8 @@ LONGEST_VALUE = 5_000
 MOST_OCCURRENCES = 10_000
 """Places of a value on a page that are looked at."""
 MIN_SCORE = 0.75
-"""How like a value the words must be by rule 5, from 0 to 1; see benchmarks/loose_locating.md."""
+"""How like a value the words must be by rule 5, from 0 to 1:
+benchmarks/calibration/loose_locating.md."""
 MARGIN = 0.05
 """By how much the best place must be more like the value than any that shares no word with it."""
 QUALITIES: tuple[Quality, ...] = get_args(Quality)

@@ -231,8 +231,8 @@ def proportion_bounds(
     in which these agree by chance hides it. It is then at least s^2 / K, with K = (sum m)^2 / sum
     m^2 (Kish) and s^2 the mean over rows of (share of the row's cluster - p)^2: what it is when the
     spread of the clusters' shares does not depend on m. K also takes the place of the number of
-    clusters in t (`benchmarks/unequal_documents.md`). Of rows with weights, m is the sum of a
-    cluster's weights, which are scaled to a mean of 1.
+    clusters in t (`benchmarks/calibration/unequal_documents.md`). Of rows with weights, m is the
+    sum of a cluster's weights, which are scaled to a mean of 1.
     """
     from scipy.special import stdtrit
 

@@ -42,7 +42,7 @@ class Jackknife(NamedTuple):
         The shape is (n_tails,) each. At levels that resamples cannot show (`FAR_ALPHA`) the t
         distribution is too short on the side of the longer tail. There the bound lies farther out
         by twice Johnson's correction for skewness (1978, JASA 73), since the sample's own skewness
-        is too small just where the bound is too near (`benchmarks/ladder.py`).
+        is too small just where the bound is too near (`benchmarks/calibration/ladder.py`).
         """
         plain = self.reach()
         in_errors = plain / self.standard_error
@@ -138,7 +138,7 @@ def bootstrap(
     Where the clusters of a stratum hold unequal numbers of rows, resampling repeats what the
     largest few happen to say. The distance of every bound from the value is then multiplied by how
     much farther the cluster-t bound reaches with unequal clusters in `jackknife` than without
-    (`benchmarks/unequal_documents.md`).
+    (`benchmarks/calibration/unequal_documents.md`).
 
     Args:
         strata: one array of shape (n_clusters_s, n_columns) a stratum (split): the sums of each

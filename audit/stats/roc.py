@@ -59,10 +59,11 @@ def auc_interval(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> Interval:
     The degrees of freedom are Satterthwaite's over the two sides. In place of the BCa bootstrap of
     other differences (methods.md#statistics): the variance of an AUC has a closed form, so that far
     one-sided bounds do not rest on a few resamples (its false alarms are in
-    `benchmarks/membership_calibration.json`). Where fewer than 3 units of a side are placed
-    otherwise than the commonest of their side, as when members and non-members do not overlap, the
-    bounds are Clopper-Pearson with n = units of the smaller side: of all ways to pair each of them
-    with another of the other side, the hits of a pairing spread most when they are 0 or 1.
+    `benchmarks/calibration/membership_calibration.json`). Where fewer than 3 units of a side are
+    placed otherwise than the commonest of their side, as when members and non-members do not
+    overlap, the bounds are Clopper-Pearson with n = units of the smaller side: of all ways to pair
+    each of them with another of the other side, the hits of a pairing spread most when they
+    are 0 or 1.
 
     Args:
         members: shape (n_members,), at least one.

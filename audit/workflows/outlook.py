@@ -336,7 +336,7 @@ def joint_chance(chances: Iterable[float]) -> float:
     """Estimate how often a leak-free model passes all limits, taken as independent, while no check of the scan fires.
 
     The checks share one false-alarm rate (`audit.policy.checks.LEVEL`), whatever the number of
-    documents. `benchmarks/leak_free_audits.md` compares the estimate with simulated audits.
+    documents. `benchmarks/calibration/leak_free_audits.md` compares it with simulated audits.
 
     Args:
         chances: that it passes each limit, as far as the number of units goes.

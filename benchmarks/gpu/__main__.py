@@ -1,8 +1,9 @@
 """Runs what waits for a GPU, in order of worth, until it is done or the minutes are used up.
 
     python -m benchmarks.gpu --minutes 40 --out gpu
-    python -m benchmarks.gpu --tiny --out /tmp/tiny      # every piece whole, on a CPU: shows that
-    it runs python -m benchmarks.gpu --list
+    # every piece whole, on a CPU: shows that it runs
+    python -m benchmarks.gpu --tiny --out /tmp/tiny
+    python -m benchmarks.gpu --list
 
 A piece whose table is in `--out` or `--work` is skipped; one that was killed goes on from the steps
 that it kept. `--out` gets `tables.json` and `tables.md`. README.md beside this file says how to use

@@ -11,10 +11,10 @@ from audit.corpus import manifest
 from audit.corpus.documents import Split, TaskKind
 from audit.references.recipes import Recipe
 from audit.targets.batching import longest_row
-from benchmarks import cdmi_report, cdmi_tables
-from benchmarks.cdmi_tables import CRITERIA, Setting
 from benchmarks.gpu.tiny_inputs import tiny_inputs
 from benchmarks.gpu.work import Json, Result, Work
+from benchmarks.papers import cdmi_report, cdmi_tables
+from benchmarks.papers.cdmi_tables import CRITERIA, Setting
 
 SHARES: dict[str, Mapping[Split, float]] = {
     "sroie": {"heldout": 100 / 626, "public": 263 / 626, "member": 263 / 626},

@@ -14,7 +14,6 @@ from audit.corpus import manifest
 from audit.corpus.documents import Corpus, ReferencePaths, TrainingRecipe
 from audit.references.recipes import AnsweringRecipe, made_once
 from audit.targets.answering.reader import Sample
-from benchmarks import vqa_sroie, vqa_sroie_report
 from benchmarks.gpu.learning import (
     beats_guessing,
     draw_samples,
@@ -24,8 +23,9 @@ from benchmarks.gpu.learning import (
     write_others,
 )
 from benchmarks.gpu.work import Json, NotTestedError, Result, Work
-from benchmarks.provider_invoices_data import Sizes, write_data
-from benchmarks.vqa_sroie_findings import Audited, resolution_lines
+from benchmarks.papers import vqa_sroie, vqa_sroie_report
+from benchmarks.papers.provider_invoices_data import Sizes, write_data
+from benchmarks.papers.vqa_sroie_findings import Audited, resolution_lines
 
 SIDES = {
     False: {"low": (96, 96), "middle": (160, 160), "high": (256, 256)},

@@ -13,11 +13,11 @@ from functools import partial
 from audit.corpus import manifest
 from audit.references.recipes import Recipe
 from audit.targets.batching import longest_row
-from benchmarks import cdmi_epochs, cdmi_report, cdmi_tables
-from benchmarks.cdmi_numbers import Number
-from benchmarks.cdmi_tables import Setting
 from benchmarks.gpu.cdmi import BATCH, LEARNING_RATE, POSITIONS, SHARES, sources
 from benchmarks.gpu.work import Json, Result, Work
+from benchmarks.papers import cdmi_epochs, cdmi_report, cdmi_tables
+from benchmarks.papers.cdmi_numbers import Number
+from benchmarks.papers.cdmi_tables import Setting
 
 EPOCHS = {False: (15, 50, 150, 300), True: (1, 2, 3, 4)}
 """The checkpoints attacked, by whether the run is tiny. The paper saves one epoch in five, from 1

@@ -23,9 +23,9 @@ from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.utility import usefulness
 from benchmarks.gpu.work import Json, NotTestedError, Work
-from benchmarks.provider_invoices_data import Sizes, png, pretraining
-from benchmarks.provider_invoices_training import fit
-from benchmarks.vqa_sroie_guessing import guesses
+from benchmarks.papers.provider_invoices_data import Sizes, png, pretraining
+from benchmarks.papers.provider_invoices_training import fit
+from benchmarks.papers.vqa_sroie_guessing import guesses
 
 ROUND_SECONDS = 240.0
 """Kept free for a round: it is not begun with less."""

@@ -18,9 +18,9 @@ from transformers import LayoutLMConfig
 from audit.case import Case
 from audit.targets.batching import out_of_memory
 from audit.targets.encoders.target import EncoderTarget
-from benchmarks import cdmi_speed
 from benchmarks.gpu.memory import peak_megabytes, reset_peak
 from benchmarks.gpu.work import Json, Result, Work
+from benchmarks.papers import cdmi_speed
 
 BUCKETS = {False: (256, 512), True: (32, 64)}
 """Padded tokens of a row, by whether the run is tiny."""

@@ -14,11 +14,11 @@ from audit.extensions.private.train import train_private
 from audit.measurements import Estimate
 from audit.references.recipes import made_once
 from audit.targets.checkpoint.folder import privacy_card
-from benchmarks import provider_invoices, provider_invoices_dp
 from benchmarks.gpu.learning import read
 from benchmarks.gpu.reading import FINE_RATE, attack_of, shared_data
 from benchmarks.gpu.work import Json, NotTestedError, Result, Work
-from benchmarks.provider_invoices_report import METHODS
+from benchmarks.papers import provider_invoices, provider_invoices_dp
+from benchmarks.papers.provider_invoices_report import METHODS
 
 HEAD = ("training", "epsilon", "sigma", "held-out ANLS", *METHODS.values(), "user inference AUC")
 NOTE = (

@@ -22,7 +22,6 @@ from audit.references.recipes import AnsweringRecipe, made_once
 from audit.references.trainer import samples_of
 from audit.workflows.options import claim_folder
 from audit.workflows.scan import read_outcomes
-from benchmarks import invoices_read, provider_invoices, provider_invoices_report
 from benchmarks.gpu.learning import (
     draw_samples,
     learn_to_read,
@@ -32,8 +31,9 @@ from benchmarks.gpu.learning import (
     write_others,
 )
 from benchmarks.gpu.work import Json, Result, Work
-from benchmarks.provider_invoices_data import Sizes
-from benchmarks.provider_invoices_training import fit
+from benchmarks.papers import invoices_read, provider_invoices, provider_invoices_report
+from benchmarks.papers.provider_invoices_data import Sizes
+from benchmarks.papers.provider_invoices_training import fit
 
 SIZES = {False: Sizes(330, 40, 6000), True: Sizes(4, 2, 4)}
 """Providers in (as many are out), public ones, and those that the model learns to read from."""

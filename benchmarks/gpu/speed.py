@@ -12,10 +12,10 @@ from audit.case import Case
 from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Trial
 from audit.workflows.number_format import Preflight
-from benchmarks import cdmi_speed
 from benchmarks.gpu.memory import peak_megabytes, reset_peak
 from benchmarks.gpu.passes import paper_case
 from benchmarks.gpu.work import Json, Result, Work
+from benchmarks.papers import cdmi_speed
 
 FIELDS = {False: 790, True: 4}
 BLOCK = {False: 79, True: 1}

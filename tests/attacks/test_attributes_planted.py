@@ -45,7 +45,7 @@ from audit.targets.interface import (
     NoModel,
     TrainingLoss,
 )
-from benchmarks.simulated_audits import completed
+from benchmarks.calibration.simulated_audits import completed
 
 CATEGORIES = ("person", "code")
 LENGTHS = {"person": 2, "code": 3}

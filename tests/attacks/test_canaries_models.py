@@ -23,7 +23,7 @@ from audit.references.encoders import fit, save
 from audit.references.recipes import Recipe
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.opening import target_of
-from benchmarks.simulated_audits import fired
+from benchmarks.calibration.simulated_audits import fired
 
 pytestmark = pytest.mark.slow
 

@@ -32,7 +32,7 @@ from audit.measurements import Estimate, Unresolved
 from audit.policy import Limit, Policy, evaluate
 from audit.stats.likelihood_ratio import chance_exposure
 from audit.targets import interface as ask
-from benchmarks.simulated_audits import fired
+from benchmarks.calibration.simulated_audits import fired
 
 HALF = [place % 2 == 0 for place in range(40)]
 

@@ -17,7 +17,7 @@ from audit.attacks.canaries.attack import (
 )
 from audit.measurements import Estimate, Unresolved
 from audit.stats.epsilon import lower_bound, needed_canaries
-from benchmarks.simulated_audits import fired
+from benchmarks.calibration.simulated_audits import fired
 
 LIMITS = (LIMIT, LIMIT, 2.0)
 """On the excess of what comes out, of the first three, and of exposure in bits."""
@@ -85,7 +85,7 @@ def lower_of(estimate, alpha=0.05):
 
 
 def test_leak_free_audits_are_seldom_stopped_and_never_accused():
-    """A small version of benchmarks/canary_calibration.py."""
+    """A small version of benchmarks/calibration/canary_calibration.py."""
     rng = np.random.default_rng(17)
     n_audits, stopped, passed, accused, beyond, covered, shown = 100, 0, 0, 0, 0, 0, 0
     for seed in range(n_audits):

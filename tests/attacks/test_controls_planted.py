@@ -12,7 +12,7 @@ from audit.case import Case, References
 from audit.corpus.documents import Corpus
 from audit.policy import Limit, Policy, evaluate
 from audit.record import Result
-from benchmarks.simulated_audits import completed
+from benchmarks.calibration.simulated_audits import completed
 
 AUC = Limit("membership", "auc", "told apart", max=0.65)
 ALONE = References()

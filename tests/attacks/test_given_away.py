@@ -20,8 +20,8 @@ from audit.engine.interface import Trial
 from audit.measurements import Unresolved
 from audit.policy import load
 from audit.stats.rates import excess_mean, excess_rate
-from benchmarks.simulated_attacks import Audit, attributes, membership, reconstruction
-from benchmarks.simulated_audits import decisions_of, fewer_resamples
+from benchmarks.calibration.simulated_attacks import Audit, attributes, membership, reconstruction
+from benchmarks.calibration.simulated_audits import decisions_of, fewer_resamples
 
 DEFAULT = load("default")
 WANTED = [limit.metric for limit in DEFAULT.limits if limit.attack == "reconstruction"]

@@ -20,7 +20,7 @@ from audit.measurements import Check
 from audit.policy import Decision, Limit, Policy, evaluate
 from audit.policy.checks import fires, settle
 from audit.record import AuditRecord
-from benchmarks.simulated_audits import completed
+from benchmarks.calibration.simulated_audits import completed
 
 SPLITS: tuple[Split, ...] = ("member", "heldout", "public")
 UNSEEN, TRAINING = "knows the unseen documents", "knows the training documents"

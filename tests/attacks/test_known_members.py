@@ -22,8 +22,8 @@ from audit.attacks.reconstruction.table import METHODS, PLAYERS, named
 from audit.case import Case, References
 from audit.engine.interface import Trial
 from audit.measurements import Check, Unresolved
-from benchmarks.simulated_attacks import Fields
-from benchmarks.simulated_audits import confounded_of, fired
+from benchmarks.calibration.simulated_attacks import Fields
+from benchmarks.calibration.simulated_audits import confounded_of, fired
 
 PAGES = 60
 

@@ -26,8 +26,8 @@ from audit.measurements import Estimate, Unresolved
 from audit.stats.roc import auc
 from audit.targets.encoded_page import Encoding
 from audit.targets.interface import AnswerLoss, FillMask, NoModel, RowLoss, TrainingLoss
-from benchmarks.membership_calibration import Setting, share_of_alarms
-from benchmarks.simulated_audits import confounded_of
+from benchmarks.calibration.membership_calibration import Setting, share_of_alarms
+from benchmarks.calibration.simulated_audits import confounded_of
 
 SPREAD = 2.0
 """Of the documents' difficulty, as logit confidence; a model's own noise has spread 1."""
@@ -446,7 +446,7 @@ def test_members_and_held_out_documents_are_tried_and_the_first_ones_do_not_depe
 
 
 def test_false_alarms_on_leak_free_audits_and_power_on_leaky_ones():
-    """A small version of benchmarks/membership_calibration.py, which has 1,000 audits of each kind."""
+    """A small version of `calibration.membership_calibration`, which has 1,000 audits of each kind."""
     audits = 60
     quiet = share_of_alarms(Setting(documents=80), audits)
     assert (

@@ -11,7 +11,7 @@ from test_membership_planted import SPREAD, Knowing, Sure, corpus, normal, split
 from audit.attacks.membership import MembershipInference
 from audit.case import Case, References
 from audit.policy import Limit, Policy, evaluate, load
-from benchmarks.membership_calibration import REFERENCED, Setting, verdicts_of
+from benchmarks.calibration.membership_calibration import REFERENCED, Setting, verdicts_of
 
 AUC = Limit("membership", "auc", "told apart", max=0.65)
 CERTAIN = Limit("membership", "low_fpr_advantage", "known for certain", max=0.15)
@@ -86,7 +86,7 @@ def test_members_that_stand_out_by_a_higher_loss_are_a_leak():
 
 
 def test_simulated_audits_pass_without_a_leak_and_never_with_a_fifth_known_for_certain():
-    """A small version of benchmarks/membership_calibration.py."""
+    """A small version of benchmarks/calibration/membership_calibration.py."""
     quiet = verdicts_of(Setting(documents=300), REFERENCED, 20)
     assert quiet["default"]["passed"] >= 16
     loud = verdicts_of(Setting(documents=300, known=0.2), REFERENCED, 20)

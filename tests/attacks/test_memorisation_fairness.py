@@ -21,8 +21,8 @@ from audit.attacks.questions import AskedQuestion
 from audit.corpus.documents import Document, Membership, Question
 from audit.engine.interface import SILENT
 from audit.measurements import Coverage, Estimate, Unresolved
-from benchmarks.memorisation_calibration import LIMIT, Setting, called_unequal, outcomes
-from benchmarks.simulated_audits import completed, confounded_of, fewer_resamples, fired
+from benchmarks.calibration.memorisation_calibration import LIMIT, Setting, called_unequal, outcomes
+from benchmarks.calibration.simulated_audits import completed, confounded_of, fewer_resamples, fired
 
 QUICK = Memorisation.preset("quick")
 
@@ -367,7 +367,7 @@ def test_168_of_4654_answers_that_only_a_published_model_gives_are_far_more_than
 
 
 def test_false_alarms_and_passes_of_leak_free_audits():
-    """A small version of benchmarks/memorisation_calibration.py, which has 1,000 audits of each kind."""
+    """A small version of `calibration.memorisation_calibration`, which has 1,000 audits of each kind."""
     for correlation in (0.0, 0.3):
         counts = outcomes(Setting(150, correlation), 60)
         assert counts.get("violated", 0) <= 1

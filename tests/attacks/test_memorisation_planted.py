@@ -26,7 +26,7 @@ from audit.corpus.removal import cover, replace_value
 from audit.corpus.removal.matching import find_answers
 from audit.measurements import ALPHAS, Estimate, Unresolved
 from audit.targets.interface import Answer, NoModel, Reply
-from benchmarks.simulated_audits import completed, confounded_of
+from benchmarks.calibration.simulated_audits import completed, confounded_of
 
 EXACT = Memorisation(contexts=("exact",))
 

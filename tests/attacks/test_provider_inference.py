@@ -21,11 +21,18 @@ from audit.attacks.provider_membership.providers import FEATURES, MEMORY, Provid
 from audit.engine.interface import SILENT
 from audit.measurements import Estimate
 from audit.stats.roc import auc
-from benchmarks.provider_calibration import CERTAIN, LIMITS, SETTINGS, UNEQUAL, detect, simulate
-from benchmarks.provider_invoices_permuted import rerun
-from benchmarks.provider_simulated import Setting, answered, simulated
-from benchmarks.provider_verdicts import decided
-from benchmarks.simulated_audits import fired
+from benchmarks.calibration.provider_calibration import (
+    CERTAIN,
+    LIMITS,
+    SETTINGS,
+    UNEQUAL,
+    detect,
+    simulate,
+)
+from benchmarks.calibration.provider_simulated import Setting, answered, simulated
+from benchmarks.calibration.provider_verdicts import decided
+from benchmarks.calibration.simulated_audits import fired
+from benchmarks.papers.provider_invoices_permuted import rerun
 
 pytestmark = pytest.mark.slow
 
@@ -565,7 +572,10 @@ def test_the_primary_method_is_apk_where_there_is_a_reference():
 
 
 def test_leak_free_audits_raise_few_alarms():
-    """A small version of benchmarks/provider_calibration.py, which has 1,000 audits of each size, of 25 seeds each."""
+    """A small version of benchmarks/calibration/provider_calibration.py.
+
+    That has 1,000 audits of each size, of 25 seeds each.
+    """
     found = simulate(Setting(providers=60, seeds=4), audits=4)
     assert set(found["alarms"]) >= {f"balanced_accuracy.{method}" for method in methods.METHODS} | {
         "auc",

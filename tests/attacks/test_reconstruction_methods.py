@@ -22,7 +22,7 @@ from audit.corpus.folding import occurrences
 from audit.engine.interface import SILENT
 from audit.measurements import Unresolved
 from audit.targets.interface import Candidates, NoModel
-from benchmarks.simulated_audits import confounded_of, fired
+from benchmarks.calibration.simulated_audits import confounded_of, fired
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from audit.attacks import TEXTS
 from audit.attacks.reconstruction import Reconstruction
 from audit.corpus.documents import Task
 from audit.measurements import Estimate, Unresolved
-from benchmarks.simulated_audits import completed
+from benchmarks.calibration.simulated_audits import completed
 
 pytestmark = pytest.mark.slow
 

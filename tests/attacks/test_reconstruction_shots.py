@@ -14,7 +14,7 @@ from audit.engine.interface import SILENT
 from audit.measurements import Estimate
 from audit.targets.encoded_page import PageImage
 from audit.targets.interface import TrainingLoss
-from benchmarks.cdmi_numbers import numbers_of
+from benchmarks.papers.cdmi_numbers import numbers_of
 
 
 def attempted(attack, case, trials=None):

@@ -11,7 +11,7 @@ from audit.case import Case, References
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Trial
 from audit.targets.interface import CandidateLogits, Candidates, FillMask, TrainingLoss
-from benchmarks.attack_tuning import Grid, Step, TaughtField, chances, collect, tune
+from benchmarks.tools.attack_tuning import Grid, Step, TaughtField, chances, collect, tune
 
 ATTACK = Reconstruction(n_candidates=8)
 N = 8

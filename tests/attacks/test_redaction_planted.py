@@ -333,8 +333,8 @@ def test_personal_traits_that_are_told_nearly_all_do_not_hide_behind_dates():
 
 
 def test_shuffled_answers_give_no_alarm_and_a_leak_of_twice_the_limit_never_passes():
-    """A small version of benchmarks/redaction_calibration.py."""
-    from benchmarks import redaction_calibration as benchmark
+    """A small version of benchmarks/calibration/redaction_calibration.py."""
+    from benchmarks.calibration import redaction_calibration as benchmark
 
     assert benchmark.LIMITS == LIMITS
     for name, setting in benchmark.SETTINGS.items():
@@ -348,7 +348,9 @@ def test_shuffled_answers_give_no_alarm_and_a_leak_of_twice_the_limit_never_pass
 
 
 def test_the_committed_calibration_is_nominal():
-    written = json.loads((ROOT / "benchmarks" / "redaction_calibration.json").read_text())
+    written = json.loads(
+        (ROOT / "benchmarks" / "calibration" / "redaction_calibration.json").read_text()
+    )
     for name, row in written.items():
         assert row["audits"] == 1000
         for limit, decided in row["decided"].items():

@@ -117,7 +117,7 @@ SECTIONS = {
 
 @pytest.mark.parametrize(
     "evidence",
-    [one for _, one in OWN if one.source == "benchmarks/dp_samples"],
+    [one for _, one in OWN if one.source == "benchmarks/calibration/dp_samples"],
     ids=lambda one: f"{one.attack}-{one.metric}",
 )
 def test_every_measure_of_usefulness_that_a_benchmark_took_is_told(evidence: Evidence) -> None:

@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from audit.stats.dp_bounds import Guarantee, advantage, auc, balanced_accuracy, tpr
 from audit.stats.p_values import guessing_p
-from benchmarks.epsilon_calibration import gaussian_delta
+from benchmarks.calibration.epsilon_calibration import gaussian_delta
 
 EPSILONS = st.floats(0, 12)
 DELTAS = st.floats(0, 0.2)

@@ -74,7 +74,7 @@ def test_sparse_and_dense_blocks_of_equal_spread_are_one():
 
 @pytest.mark.parametrize("kind", ["documents", "providers", "within providers"])
 def test_p_is_uniform_where_labels_were_drawn_by_lot(kind):
-    """The small version of benchmarks/blind_calibration.py, which has 1,000 of each."""
+    """The small version of benchmarks/calibration/blind_calibration.py, which has 1,000 of each."""
 
     def p_of(seed):
         rng = np.random.default_rng([seed, 17])

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from audit.attacks.measuring import is_near
 from audit.stats.distances import hamming, join_near
 from audit.stats.intervals import join_groups
-from benchmarks.cdmi_numbers import improvement_factor, jaro_winkler, levenshtein
+from benchmarks.papers.cdmi_numbers import improvement_factor, jaro_winkler, levenshtein
 
 tokens = st.lists(st.integers(0, 30_521), min_size=1, max_size=15)
 deterministic = settings(max_examples=50, deadline=None, derandomize=True)

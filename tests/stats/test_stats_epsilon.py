@@ -14,7 +14,7 @@ from scipy.stats import binom, norm
 from audit.stats.epsilon import epsilon_bound, lower_bound, needed_canaries
 from audit.stats.intervals import clopper_pearson
 from audit.stats.p_values import curve_p, guessing_p
-from benchmarks.epsilon_calibration import deviation, gaussian_delta
+from benchmarks.calibration.epsilon_calibration import deviation, gaussian_delta
 
 DETERMINISTIC = settings(max_examples=60, deadline=None, derandomize=True)
 COUNTS = st.integers(1, 80).flatmap(

@@ -12,7 +12,7 @@ from audit.measurements import CAUTIOUS_PASS_ALPHA, PASS_ALPHA
 from audit.stats.power import CHANCE, DIFFERING, MAX_UNITS, certified, needed, pass_power
 from audit.stats.rates import excess_rate, net
 from audit.stats.roc import auc_interval, balanced_accuracy, low_advantage, lowest_resolved
-from benchmarks.provider_calibration import accuracy_power, area_power
+from benchmarks.calibration.provider_calibration import accuracy_power, area_power
 
 KINDS = tuple(CHANCE)
 N_RUNS = 300

@@ -20,7 +20,7 @@ from audit.stats.ranking import (
     outranking_p,
     rank_fields,
 )
-from benchmarks.excess_area import excess_area
+from benchmarks.calibration.excess_area import excess_area
 
 deterministic = settings(max_examples=60, deadline=None, derandomize=True)
 SIXTHS = st.integers(0, 6).map(lambda value: value / 6)

@@ -6,7 +6,7 @@ from audit.stats import resampling
 from audit.stats.intervals import cluster_sums
 from audit.stats.paired import sign_flip
 from audit.stats.resampling import bootstrap
-from benchmarks.cdmi_numbers import improvement_factor
+from benchmarks.papers.cdmi_numbers import improvement_factor
 
 
 def mean(totals):

@@ -22,7 +22,7 @@ from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.batching import STEP
 from audit.targets.encoded_page import NOT_READ
-from benchmarks.starts import start_words_from
+from benchmarks.tools.starts import start_words_from
 
 N_PAGES, N_TOKENS, N_ANSWER = 3, 20, 5
 OWN_TOKENS = (11, 15, 20)

@@ -20,7 +20,7 @@ from audit.targets.checkpoint.loading import load_model
 from audit.targets.encoders.families import VisualInputs, family_named
 from audit.targets.encoders.loading import load
 from audit.targets.encoders.models import LayoutLMSpadeForLinking
-from benchmarks.starts import start_with_images
+from benchmarks.tools.starts import start_with_images
 
 PAIRS = [
     *(

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 from audit.extensions.private.options import noise_for
-from benchmarks.dp_one_run import Setting, one_run
+from benchmarks.calibration.dp_one_run import Setting, one_run
 
 
 @pytest.mark.parametrize("n_runs", [60, 100])

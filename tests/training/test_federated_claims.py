@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from audit.stats.dp_accounting import epsilon_of
-from benchmarks.epsilon_calibration import gaussian_delta
+from benchmarks.calibration.epsilon_calibration import gaussian_delta
 
 
 def hockey_stick(p, q, epsilon, cell):

@@ -12,7 +12,7 @@ from audit.targets.encoded_page import NOT_READ
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import family_named
 from audit.targets.encoders.loading import load
-from benchmarks.cdmi_training import BestEpochs, ScoringTrainer
+from benchmarks.papers.cdmi_training import BestEpochs, ScoringTrainer
 
 MAX_TOKENS = tiny.POSITIONS - 1
 

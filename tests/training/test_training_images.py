@@ -20,8 +20,8 @@ from audit.references.resolve import complete, fit_public_mlm, prepare
 from audit.targets.encoded_page import PixelScale
 from audit.targets.encoders.loading import load
 from audit.targets.interface import FillMask, TagProbabilities
-from benchmarks.shadow_target import pretrained_of
-from benchmarks.starts import start_with_images
+from benchmarks.tools.shadow_target import pretrained_of
+from benchmarks.tools.starts import start_with_images
 
 RECIPE = Recipe(epochs=1, batch_size=4)
 
@@ -253,7 +253,7 @@ def test_a_public_model_takes_pixels_as_what_it_was_trained_from(
 def test_what_would_become_a_public_model_with_another_sight_is_refused_before_training(
     checkpoints, tmp_path
 ):
-    """For `benchmarks/tune_attack.py`, which trains the shadow target first."""
+    """For `benchmarks/tools/tune_attack.py`, which trains the shadow target first."""
     corpus = Corpus(None, Manifest(1, "tiny", Task("mlm"), Membership("random")), (), "c" * 64)
     own, pretrained = "docaudit-layoutlm-image", tmp_path / "pretrained"
     with_own_scale(tiny.checkpoint(pretrained, own, "mlm", 7), "processor_config.json")

@@ -9,8 +9,8 @@ from audit.corpus.documents import Corpus, Manifest, Membership, Task
 from audit.errors import ManifestError
 from audit.references.recipes import Recipe
 from audit.targets.encoders.loading import load
-from benchmarks import shadow_target as shadow
-from benchmarks.shadow_target import fit_shadow, halves
+from benchmarks.tools import shadow_target as shadow
+from benchmarks.tools.shadow_target import fit_shadow, halves
 
 RECIPE = Recipe(epochs=1, batch_size=4)
 MANIFEST = Manifest(1, "tiny", Task("token-classification", tiny.LABELS), Membership("random"))

@@ -14,7 +14,7 @@ from audit.targets.encoders.families import family_named
 from audit.targets.encoders.heads import HEADS, page_losses
 from audit.targets.encoders.loading import load
 from audit.targets.interface import BestLinks, TagProbabilities
-from benchmarks.cdmi_training import BestEpochs, ScoringTrainer
+from benchmarks.papers.cdmi_training import BestEpochs, ScoringTrainer
 
 PAIRS = [(family, head) for family in ("layoutlm", "bros") for head in tiny.SPADE_HEADS]
 

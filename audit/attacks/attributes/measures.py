@@ -40,7 +40,7 @@ ALLOWED = 0.15
 values."""
 NEEDED = 72
 """Documents of a split with which most models that leak nothing pass
-(`benchmarks/attribute_calibration.json`)."""
+(`benchmarks/calibration/attribute_calibration.json`)."""
 ALONE = "of these, values that occur in no other document"
 ENOUGH = 20
 """Documents of a split from which on a limit is held: a large leak shows, and nothing passes by
@@ -344,7 +344,7 @@ CALIBRATED = "calibrated"
 METHODS = (LOSS, CALIBRATED)
 FEWEST_ALONE = 150
 """Documents of a split with input-only values from which on a limit holds for these
-(benchmarks/input_only.md)."""
+(benchmarks/calibration/input_only.md)."""
 GROUPS = ("unique", "all")
 """Groups of values that training named."""
 EXCESS = "excess"

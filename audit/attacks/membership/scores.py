@@ -173,8 +173,8 @@ def join_scores(columns: Mapping[str, Floats], gated: Sequence[str]) -> Floats |
 
     The result has shape (n_documents,), in (0, 1]. One joined score costs clean models fewer passes
     than all scores together. The best rank keeps what any single score is sure of; the mean of
-    ranks hides it (`benchmarks/joined_score.md`). Ranks are those among both sides together, so
-    that luck alone separates sides that are alike.
+    ranks hides it (`benchmarks/calibration/joined_score.md`). Ranks are those among both sides
+    together, so that luck alone separates sides that are alike.
 
     Args:
         columns: by score, (n_documents,), larger = more like a member; NaN where a document has

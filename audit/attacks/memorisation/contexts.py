@@ -28,7 +28,7 @@ CONTEXTS: tuple[Context, ...] = get_args(Context)
 """The context of training, and one for each thing that may differ.
 
 Question, text, image, removed value. A limit holds against each. More would leave more models
-undecided (benchmarks/memorisation_calibration.py).
+undecided (benchmarks/calibration/memorisation_calibration.py).
 """
 DISCOVERABLE = "discoverable"
 """Beside the contexts: answers that sampling gives, with page and question as in training."""

@@ -7,10 +7,11 @@ what the measurements rest on.
 Intervals resample companies through training and judging: a forest is trained on some companies and
 judges the others, and what it is right about depends on whom it knows. Taken as independent given
 the forests, companies of which a model does give something away have intervals that cover 0.84
-where 0.95 is said (measured on simulated audits, as in `benchmarks/provider_calibration.json`). So
-each group of companies is left out in turn, as judged and as known: the forests that remain were
-trained on nobody of it. Nothing is fitted anew. The draw of the remaining forests adds to the
-variance, so that intervals are rather too wide than too narrow.
+where 0.95 is said (measured on simulated audits, as in
+`benchmarks/calibration/provider_calibration.json`). So each group of companies is left out in turn,
+as judged and as known: the forests that remain were trained on nobody of it. Nothing is fitted
+anew. The draw of the remaining forests adds to the variance, so that intervals are rather too wide
+than too narrow.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

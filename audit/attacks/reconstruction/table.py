@@ -49,8 +49,8 @@ ALL = "all"
 FEWEST_ALONE = 300
 """Documents of a split with values of the input alone from which on these are under a limit.
 
-A model that leaks nothing then passes as often as without them (benchmarks/input_only.md). Fewer
-are tested as any kind of values is."""
+A model that leaks nothing then passes as often as without them
+(benchmarks/calibration/input_only.md). Fewer are tested as any kind of values is."""
 
 
 def named(name: str, method: str) -> str:

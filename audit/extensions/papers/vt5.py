@@ -34,9 +34,9 @@ Starting from other weights:
 - DiT: `model.encoder.visual.patches.load_state_dict(BeitModel.from_pretrained(DIT_FOLDER,
   add_pooling_layer=False) .state_dict())`, with `visual` DiT's own configuration.
 - Word embeddings of another model, of size `d_model`, with its tokenizer:
-  `benchmarks.starts.start_words_from`. The configuration names its padding and end (BERT's [PAD]
-  and [SEP], say). BERT's tokenizers part words at punctuation and answer "9. 00" for "9.00": give
-  the vocabulary a tokenizer that parts words at spaces only.
+  `benchmarks.tools.starts.start_words_from`. The configuration names its padding and end (BERT's
+  [PAD] and [SEP], say). BERT's tokenizers part words at punctuation and answer "9. 00" for "9.00":
+  give the vocabulary a tokenizer that parts words at spaces only.
 
 Annotations stay objects here (no `from __future__ import annotations`): transformers checks
 settings against them.

@@ -5,7 +5,7 @@ They are gradients (Abadi et al. 2016) or changes by local steps (Tito et al. 20
 The gradient of a unit is one backward pass for each micro-batch of its samples, which serves every
 model. Of 33 kinds under test the per-sample gradients of torch.func serve 11 and those of Opacus'
 hooks 17 in all their weights, and on a CPU they take 0.85 to 1.28 times as long
-(benchmarks/dp_engines.json, benchmarks/dp_sroie/engines.json).
+(benchmarks/performance/dp_engines.json, benchmarks/papers/dp_sroie/engines.json).
 """
 
 from collections import defaultdict

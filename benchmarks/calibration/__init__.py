@@ -1,0 +1,1 @@
+"""Evidence for the constants that docaudit ships: false alarms and power by simulation."""

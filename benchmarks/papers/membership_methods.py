@@ -1,0 +1,564 @@
+"""Membership scores on planted corpora: which find members, and which may join the gate.
+
+Six corpora (`membership_methods_models`), two strengths of memory each, with a target that learned
+the members, a baseline that the same recipe trained on other documents, a clean model, and four
+split models, each trained on half of the members. Every score of `membership_methods_scores` ranks
+the same documents. Audits whose target is the clean model or the baseline show false alarms.
+
+Then documents are resampled with replacement, n of each side, and every set of scores is held
+against the default limits, as the gate does: violated where a limit is exceeded for any score
+(one-sided p of 0.05 after Holm over all of them), passed where all intervals lie within, else
+undecided.
+
+    # writes the .json and the tables; trains what is missing
+    python -m benchmarks.papers.membership_methods --work FOLDER
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import functools
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import load_model
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "sample_models"))
+
+from audit.references.training import halves_of
+from audit.stats.intervals import TAILS, Interval, beta_bounds, make_interval
+from audit.stats.roc import auc_interval, calibrated_tpr, lowest_resolved, quantile_index
+from benchmarks.papers import docmia
+from benchmarks.papers.membership_methods_models import (
+    IGNORED,
+    KINDS,
+    MORE,
+    SEED,
+    SHARED,
+    SIDE,
+    Kind,
+    collated,
+    logits_of,
+    train,
+)
+from benchmarks.papers.membership_methods_scores import (
+    Said,
+    own_scores,
+    quantile_scores,
+    reference_scores,
+    split_scores,
+)
+
+Floats = NDArray[np.float64]
+SPLITS = 4
+STRENGTHS = ("weak", "strong")
+TRAINED = {"target": ("member", 1), "baseline": ("baseline", 2), "clean": ("clean", 3)}
+"""The pool that trains a model, and its seed, by name."""
+AUDITS = {
+    "leaks": ("target", ("baseline",)),
+    "leaks, pretrained reference": ("target", ("start",)),
+    "clean": ("clean", ("baseline",)),
+    "clean 2": ("baseline", ("clean",)),
+    "clean, pretrained reference": ("clean", ("start",)),
+}
+"""Targets with their references, by what they show."""
+TARGETS = ("target", "clean", "baseline")
+AREA, LOW_LIMIT, LEVEL, RATE = 0.65, 0.15, 0.05, 0.01
+SIZES = (72, 150, 300)
+SCORED = ("member", "heldout")
+
+
+def halves(strength: str) -> NDArray[np.bool_]:
+    """Draw the training documents of each split model: (n_documents, n_models).
+
+    Every document is in half of them.
+    """
+    return halves_of(SIDE + (MORE if strength == "weak" else 0), SPLITS, 0)
+
+
+def train_all(work: Path, names: Sequence[str], splits: bool) -> None:
+    """Train what is missing: models of both strengths, and split models on halves of the target's documents."""
+    for name in names:
+        kind = KINDS[name](work / name)
+        kind.start(work / name)
+        documents = kind.documents()
+        for strength in STRENGTHS:
+            epochs, more = (1, True) if strength == "weak" else (kind.epochs, False)
+            own = {
+                pool: [*documents[pool], *(documents[f"more {pool}"] if more else ())]
+                for pool, _ in TRAINED.values()
+            }
+            for role, (pool, seed) in TRAINED.items():
+                train(
+                    kind, work / name, work / name / strength / role, own[pool], SEED + seed, epochs
+                )
+            for number, column in enumerate(halves(strength).T if splits else ()):
+                half = [one for one, taken in zip(own["member"], column, strict=True) if taken]
+                place = work / name / strength / f"split-{number}"
+                train(kind, work / name, place, half, SEED + 10 + number, epochs)
+
+
+def loaded(kind: Kind, folder: Path, strength: str, role: str) -> Any:
+    """Load a model."""
+    model = kind.start(folder)
+    if role != "start":
+        load_model(model, str(folder / strength / role / "model.safetensors"))
+    return model.eval()
+
+
+@torch.no_grad()
+def ask(kind: Kind, folder: Path, strength: str, roles: Sequence[str]) -> dict[str, Floats]:
+    """Ask models about all scored and public documents, token by token."""
+    documents = kind.documents()
+    listed = [one for pool in (*SCORED, "public") for one in documents[pool]]
+    rows = [(number, row) for number, one in enumerate(listed) for row in kind.asked(one)]
+    models = {role: loaded(kind, folder, strength, role) for role in roles}
+    found: dict[str, list[NDArray[Any]]] = {}
+
+    def keep(name: str, values: torch.Tensor) -> None:
+        found.setdefault(name, []).append(values.double().numpy().astype(np.float32))
+
+    for begin in range(0, len(rows), 40):
+        own = rows[begin : begin + 40]
+        batch = collated([row for _, row in own])
+        read = batch["labels"] != IGNORED
+        wanted = batch["labels"][read]
+        at = read.nonzero()
+        found.setdefault("row", []).append(at[:, 0].numpy() + begin)
+        place = at[:, 1] if kind.masks else at[:, 0] * 1000 + at[:, 1]
+        found.setdefault("order", []).append(place.numpy() + (0 if kind.masks else begin * 1000))
+        logs = {
+            role: logits_of(model, batch).float().log_softmax(-1) for role, model in models.items()
+        }
+        for role, log in logs.items():
+            keep(f"logp.{role}", log.gather(1, wanted[:, None])[:, 0])
+            if role not in TARGETS:
+                continue
+            p = log.exp()
+            mean = (p * log).sum(-1)
+            keep(f"wrong.{role}", (log.argmax(-1) != wanted).float())
+            keep(f"mean.{role}", mean)
+            keep(f"spread.{role}", ((p * log.square()).sum(-1) - mean.square()).clamp(min=0).sqrt())
+            keep(f"renyi.{role}", 2 * torch.logsumexp(log / 2, -1))
+        for target, references in AUDITS.values():
+            for other in references:
+                if target in logs and other in logs:
+                    keep(
+                        f"gap.{target}.{other}",
+                        (logs[other].exp() * (logs[other] - logs[target])).sum(-1),
+                    )
+    made = {name: np.concatenate(parts) for name, parts in found.items()}
+    return {**made, "document": np.array([number for number, _ in rows])}
+
+
+ADAPTED = 80
+"""Documents of each side that DocMIA adapts a model to, by one question: it is slow."""
+
+
+def adapted(kind: Kind, folder: Path, strength: str, role: str) -> Floats:
+    """Give DocMIA's score of scored documents, NaN where the model was not adapted to one."""
+    documents = kind.documents()
+    rows = [kind.asked(one)[0] for pool in SCORED for one in documents[pool][:ADAPTED]]
+    score = docmia.cluster(docmia.features(loaded(kind, folder, strength, role), rows))
+    column = np.full(2 * SIDE, np.nan)
+    column[:ADAPTED], column[SIDE : SIDE + ADAPTED] = score[:ADAPTED], score[ADAPTED:]
+    return column
+
+
+def said_of(kind: Kind, asked: Mapping[str, Floats]) -> Said:
+    """Pack what models said."""
+    arrays = {name: values.astype(np.float64) for name, values in asked.items() if "." in name}
+    whole = kind.masks
+    return Said(asked["row"], asked["order"], asked["document"], arrays, whole)  # type: ignore[arg-type]
+
+
+def kept(path: Path, make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+    """Load arrays, or make and keep them."""
+    if not path.exists():
+        np.savez_compressed(path.with_suffix(".tmp.npz"), **make())
+        path.with_suffix(".tmp.npz").rename(path)
+    with np.load(path) as stored:
+        return dict(stored)
+
+
+def scores_of(
+    kind: Kind, folder: Path, name: str, strength: str, splits: bool, docmia_too: bool
+) -> dict[str, dict[str, Floats]]:
+    """Give the scores of members and held-out documents, by audit and by score."""
+    models = [f"split-{number}" for number in range(SPLITS)] if splits else []
+    asked = kept(
+        folder / strength / f"{name}.npz", lambda: ask(kind, folder, strength, (*TRAINED, "start"))
+    )
+    if splits:
+        more = kept(
+            folder / strength / f"{name}-splits.npz", lambda: ask(kind, folder, strength, models)
+        )
+        asked |= {at: values for at, values in more.items() if "." in at}
+    said = said_of(kind, asked)
+    documents = kind.documents()
+    words = [kind.words(one) for pool in (*SCORED, "public") for one in documents[pool]]
+    scored = np.arange(len(words)) < 2 * SIDE
+    trained = np.zeros((len(words), SPLITS), bool)
+    trained[:SIDE] = halves(strength)[:SIDE]
+    found = {}
+    for audit, (target, references) in AUDITS.items():
+        of_all = {**own_scores(said, target), **reference_scores(said, target, references)}
+        of_all["quantile"] = quantile_scores(said.loss(target), words, ~scored)
+        own = {score: column[scored] for score, column in of_all.items()}
+        if splits:
+            own |= split_scores(said, target, models, trained, scored)
+        place = folder / strength / f"docmia-{target}.npz"
+        adapts = docmia_too and not kind.masks and name not in SHARED and target == "target"
+        if adapts or (place.exists() and name not in SHARED):
+            own["docmia"] = kept(
+                place, lambda role=target: {"s": adapted(kind, folder, strength, role)}
+            )["s"]
+        found[audit] = own
+    return found
+
+
+# Verdicts
+
+TESTS = 4
+"""Tests a score: the area on both sides of chance, the advantage, and the count of certain
+documents."""
+Sides = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+
+@functools.cache
+def _places(n: int, rate: float) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Give the order statistics that the threshold lies between, see `calibrated_tpr`."""
+    from scipy.stats import binom
+
+    return binom.ppf(1 - TAILS, n, 1 - rate).astype(int) + 1, binom.ppf(TAILS, n, 1 - rate).astype(
+        int
+    )
+
+
+_bounds = functools.cache(lambda value, n: beta_bounds(value, np.float64(n), TAILS))
+
+
+def low_interval(members: Floats, others: Floats) -> Interval:
+    """Give what `low_advantage` does; what depends on the numbers of documents alone is kept."""
+    n, rate = others.size, lowest_resolved(others.size)
+    assert rate is not None
+    above, below = _places(n, rate)
+    thresholds, ranked = np.sort(others), np.sort(members)
+    value = (
+        1
+        - float(np.searchsorted(ranked, thresholds[quantile_index(rate, n)], "right"))
+        / members.size
+    )
+    padded = np.concatenate([[-np.inf], thresholds, [np.inf]])
+    at_least = 1 - np.searchsorted(ranked, padded[np.minimum(above, n + 1)], "right") / members.size
+    at_most = 1 - np.searchsorted(ranked, padded[below], "left") / members.size
+    lower, upper = _bounds(value, members.size)
+    down, up = np.hypot(value - lower, value - at_least), np.hypot(upper - value, at_most - value)
+    lower, upper = np.maximum(0.0, value - down), np.minimum(1.0, value + up)
+    return make_interval(value, lower, upper, n=members.size, method="").transform(
+        lambda share: share - rate
+    )
+
+
+def held(score: Floats, chosen: Sides) -> tuple[float, bool]:
+    """Hold a score of chosen documents against both limits: the least p, and whether both intervals lie within."""
+    members, others = score[chosen[0]], score[chosen[1]]
+    area, low = auc_interval(members, others), low_interval(members, others)
+    below = auc_interval(-members, -others).p_above(AREA) if area.high < 0.5 else 1.0
+    p = min(area.p_above(AREA), below, low.p_above(LOW_LIMIT))
+    return p, area.low >= 1 - AREA and area.high <= AREA and low.high <= LOW_LIMIT
+
+
+def resampled(
+    scores: Mapping[str, Floats], names: Iterable[str], n: int, times: int
+) -> dict[str, list[Any]]:
+    """Hold every score against the limits, in resampled audits with n documents of each side."""
+    rng = np.random.default_rng([SEED, n])
+    drawn = [(rng.integers(0, SIDE, n), rng.integers(SIDE, 2 * SIDE, n)) for _ in range(times)]
+    return {name: [held(scores[name], one) for one in drawn] for name in names if name in scores}
+
+
+def verdicts(
+    found: Mapping[str, Sequence[tuple[float, bool]]], names: Sequence[str]
+) -> tuple[int, int, int]:
+    """Count resampled audits that are violated, passed, and made, with a set of scores."""
+    there = [found[name] for name in names if name in found]
+    violated = passed = 0
+    for own in zip(*there, strict=True):
+        over = min(p for p, _ in own) * TESTS * len(own) <= LEVEL
+        violated += over
+        passed += not over and all(inside for _, inside in own)
+    return violated, passed, len(there[0])
+
+
+EVERYWHERE, SPLIT = ("loss", "calibrated"), ("lira",)
+BASES: Mapping[str, tuple[str, ...]] = {
+    "without split models": EVERYWHERE,
+    "with split models": (*EVERYWHERE, *SPLIT),
+}
+"""The sets that scores join, by what an audit has."""
+JOINING = {
+    "without split models": (
+        "min_k", "wbc", "ez", "ez smoothed", "min_k++", "maxrenyi", "informia tokens", "quantile",
+    ),
+    "with split models": (
+        "rmia", "rmia, a = 1", "informia", "informia, a = 1", "wbc", "ez smoothed", "min_k", "min_k++",
+        "informia tokens",
+    ),
+}  # fmt: skip
+REMOVED = {"without split models": ("loss",), "with split models": ("lira", "calibrated", "loss")}
+
+
+def decisions(
+    all_scores: Mapping[str, Mapping[str, Mapping[str, Floats]]], times: int
+) -> dict[str, Any]:
+    """Give the shares of verdicts, by what an audit has, by size, and by the change of its scores."""
+    leaking = [(name, one["leaks"]) for name, one in all_scores.items()]
+    clean = [
+        (name, one[audit]) for name, one in all_scores.items() for audit in ("clean", "clean 2")
+    ]
+    found: dict[str, Any] = {}
+    for n in SIZES:
+        wanted = sorted({name for base, own in BASES.items() for name in (*own, *JOINING[base])})
+        held_by = [
+            (name, kind, resampled(scores, wanted, n, times))
+            for kind, audits in (("leaks", leaking), ("clean", clean))
+            for name, scores in audits
+        ]
+        for base, own in BASES.items():
+            if not all(name in one for _, _, one in held_by for name in own):
+                continue
+            changes = {"": own, **{f"+ {name}": (*own, name) for name in JOINING[base]}}
+            changes |= {
+                f"- {name}": tuple(one for one in own if one != name) for name in REMOVED[base]
+            }
+            for change, names in changes.items():
+                moved = change.removeprefix("+ ").removeprefix("- ")
+                counts: dict[str, dict[str, list[int]]] = {"leaks": {}, "clean": {}}
+                for name, kind, one in held_by:
+                    if not moved or moved in one:
+                        before = verdicts(one, own)
+                        after = verdicts(one, names)
+                        at = {"leaks": 0, "clean": 1}[kind]
+                        counts[kind].setdefault(name, [0, 0, 0])
+                        counts[kind][name][0] += before[at]
+                        counts[kind][name][1] += after[at]
+                        counts[kind][name][2] += before[2]
+                found.setdefault(base, {}).setdefault(str(n), {})[change] = counts
+    return found
+
+
+def share_of(counts: Mapping[str, Sequence[int]], at: int) -> float:
+    """Give the mean share over corpora."""
+    return float(np.mean([one[at] / one[2] for one in counts.values()]))
+
+
+# Report
+
+
+def rounded(interval: Interval) -> list[float]:
+    """Give a number with its 95 % interval."""
+    return [round(interval.value, 3), round(interval.low, 3), round(interval.high, 3)]
+
+
+def measured(scores: Mapping[str, Floats]) -> dict[str, dict[str, list[float]]]:
+    """Give AUC and TPR at 1 % FPR, each with its 95 % interval, by score."""
+    found = {}
+    for name, column in scores.items():
+        members, others = (
+            side[np.isfinite(side)] for side in (column[:SIDE], column[SIDE : 2 * SIDE])
+        )
+        found[name] = {"auc": rounded(auc_interval(members, others))}
+        if others.size > 1 / RATE:
+            found[name]["tpr"] = rounded(calibrated_tpr(members, np.sort(others), RATE))
+    return found
+
+
+LISTED = (
+    "loss", "quantile", "min_k", "min_k++", "maxrenyi", "docmia", "calibrated", "ratio", "wbc", "ez", "ez smoothed",
+    "informia tokens", "mean of splits", "lira", "rmia", "rmia, a = 1", "informia", "informia, a = 1",
+)  # fmt: skip
+
+
+def cell(found: Mapping[str, Sequence[float]] | None, what: str) -> str:
+    """Write a number with its interval."""
+    if found is None or what not in found:
+        return ""
+    value, low, high = found[what]
+    return f"{value:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def table_of(corpora: Mapping[str, Any], audit: str, what: str) -> list[str]:
+    """Write a table: a row a score, a column a corpus."""
+    columns = {name: one["scores"][audit] for name, one in corpora.items()}
+    heads = ["| score | " + " | ".join(columns) + " |", "| --- |" + " --- |" * len(columns)]
+    shown = [score for score in LISTED if any(score in one for one in columns.values())]
+    cells = {score: [cell(one.get(score), what) for one in columns.values()] for score in shown}
+    return [*heads, *(f"| {score} | {' | '.join(own)} |" for score, own in cells.items())]
+
+
+def gate_table(found: Mapping[str, Any]) -> list[str]:
+    """Write what each change of the gate's scores does to verdicts, in percentage points, mean over corpora."""
+    lines = []
+    for base, by_size in found.items():
+        own = BASES[base]
+        lines += [f"Scores of an audit {base}: {', '.join(own)}.", ""]
+        shares = [
+            f"{n} a side: {share_of(one['']['leaks'], 0):.0%} violated, {share_of(one['']['clean'], 0):.0%} passed"
+            for n, one in by_size.items()
+        ]
+        lines += [f"{'; '.join(shares)}.", "", "| change | " + " | ".join(
+            f"{n} a side: violated, leaks / passed, clean" for n in by_size
+        ) + " | sum |", "| --- |" + " --- |" * (len(by_size) + 1)]  # fmt: skip
+        for change in next(iter(by_size.values())):
+            moves = [
+                [
+                    share_of(one[change][side], 1) - share_of(one[change][side], 0)
+                    for side in ("leaks", "clean")
+                ]
+                for one in by_size.values()
+            ]
+            if change:
+                cells = " | ".join(f"{100 * up:+.1f} / {100 * down:+.1f}" for up, down in moves)
+                lines.append(
+                    f"| {change} | {cells} | {100 * np.mean(np.sum(moves, axis=1)):+.1f} |"
+                )
+        lines.append("")
+    return lines
+
+
+def cost_table(corpora: Mapping[str, Any]) -> list[str]:
+    """Write what split models cost and gain."""
+    lines = [
+        f"| corpus | one baseline, s | loss | calibrated | {SPLITS} split models, s | LiRA | RMIA | InfoRMIA |"
+    ]
+    lines.append("| --- |" + " --- |" * 7)
+    for name, one in corpora.items():
+        own, seconds = one["scores"]["leaks"], one["seconds"]
+        cells = [
+            cell(own.get(score), "auc")
+            for score in ("loss", "calibrated", "lira", "rmia", "informia")
+        ]
+        row = (
+            name,
+            f"{seconds['baseline']:.1f}",
+            *cells[:2],
+            f"{seconds['splits']:.1f}",
+            *cells[2:],
+        )
+        lines.append(f"| {' | '.join(row)} |")
+    return lines
+
+
+def tables(found: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Write all tables, by the name of their place on the page."""
+    corpora = found["corpora"]
+    weak = {name: one for name, one in corpora.items() if name.endswith("weak")}
+    strong = {name: one for name, one in corpora.items() if name.endswith("strong")}
+    return {
+        "weak auc": table_of(weak, "leaks", "auc"),
+        "weak tpr": table_of(weak, "leaks", "tpr"),
+        "strong auc": table_of(strong, "leaks", "auc"),
+        "strong tpr": table_of(strong, "leaks", "tpr"),
+        "pretrained": table_of(weak, "leaks, pretrained reference", "auc"),
+        "clean": table_of(weak, "clean", "auc"),
+        "gate": gate_table(found["decisions"]),
+        "cost": cost_table(corpora),
+    }
+
+
+def write_page(page: Path, found: Mapping[str, Any]) -> None:
+    """Put the tables in their places, between comments that name them."""
+    text = page.read_text(encoding="utf-8")
+    for name, lines in tables(found).items():
+        begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+        if begin in text:
+            before, rest = text.split(begin)
+            made = "\n".join(lines).strip()
+            text = f"{before}{begin}\n{made}\n\n{end}{rest.split(end)[1]}"
+    page.write_text(text, encoding="utf-8")
+
+
+def training_seconds(folder: Path) -> dict[str, float]:
+    """Give processor seconds of one baseline and of all split models."""
+
+    def seconds(role: str) -> float:
+        return float(json.loads((folder / role / "training.json").read_text())["seconds"])
+
+    splits = [
+        seconds(f"split-{number}")
+        for number in range(SPLITS)
+        if (folder / f"split-{number}").exists()
+    ]
+    return {"baseline": seconds("baseline"), "splits": round(sum(splits), 1)}
+
+
+def main() -> None:
+    """Train, ask, score, and write what is found."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--work", type=Path, required=True, help="keeps models and answers, so that a rerun goes on"
+    )
+    parser.add_argument("--only", nargs="*", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--no-splits", action="store_true", help="leave the split models out")
+    parser.add_argument(
+        "--docmia", action="store_true", help="adapt the targets to documents too; minutes"
+    )
+    parser.add_argument(
+        "--ready", action="store_true", help="score what an earlier run asked, and nothing else"
+    )
+    parser.add_argument("--resamples", type=int, default=100)
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    found: dict[str, Any] = {
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
+        "machine": "2-core CPU, one thread",
+    }
+    all_scores: dict[str, dict[str, dict[str, Floats]]] = {}
+    corpora: dict[str, Any] = {}
+    for name in options.only:
+        folder = options.work / SHARED.get(name, name)
+        if not options.ready:
+            train_all(options.work, [SHARED.get(name, name)], not options.no_splits)
+        kind = KINDS[name](folder)
+        for strength in STRENGTHS:
+            if options.ready and not (folder / strength / f"{name}-splits.npz").exists():
+                continue
+            own = scores_of(kind, folder, name, strength, not options.no_splits, options.docmia)
+            all_scores[f"{name}, {strength}"] = own
+            corpora[f"{name}, {strength}"] = {
+                "title": kind.title,
+                "seconds": training_seconds(folder / strength),
+                "scores": {audit: measured(scores) for audit, scores in own.items()},
+            }
+            print(
+                name,
+                strength,
+                {s: one["auc"][0] for s, one in measured(own["leaks"]).items()},
+                flush=True,
+            )
+    began = time.process_time()
+    found |= {
+        "documents a side": SIDE,
+        "corpora": corpora,
+        "decisions": decisions(all_scores, options.resamples),
+    }
+    print(f"verdicts: {time.process_time() - began:.0f} s")
+    options.out.write_text(json.dumps(found, separators=(",", ":")) + "\n", encoding="utf-8")
+    if (page := options.out.with_suffix(".md")).exists():
+        write_page(page, found)
+
+
+if __name__ == "__main__":
+    main()

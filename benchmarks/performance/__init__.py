@@ -1,0 +1,1 @@
+"""Time, memory and growth of scans, and of the commands around them."""

@@ -1,0 +1,1 @@
+"""Tools of maintainers: compare versions, fit parameters, send hostile input, walk as a user."""
