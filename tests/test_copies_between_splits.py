@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import tiny
 from commands import docaudit
-from scanned_by_engines import opened_elsewhere
+from scanned_by_engines import opened_elsewhere, work_of
 
 from audit import policy as policies
 from audit.attacks.reconstruction import Reconstruction
@@ -19,11 +19,12 @@ from audit.corpus.near_copies import find_copies
 from audit.engine.interface import SILENT
 from audit.errors import EngineError
 from audit.record import AuditRecord
-from audit.workflows import execution, plan, scan
-from audit.workflows.options import ScanOptions
+from audit.workflows import plan
+from audit.workflows.attacking import fill_references
+from audit.workflows.options import ScanOptions, claim_folder
 from audit.workflows.plan import at_most
-from audit.workflows.scan import claim_folder, run_scan
-from audit.workflows.setup import open_scan
+from audit.workflows.run import run_scan
+from audit.workflows.session import open_session
 
 LETTERS = Path(__file__).parents[1] / "sample_models" / "letters"
 pytestmark = pytest.mark.usefixtures("few_candidates")
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("few_candidates")
 
 def scanned(model: Path, data: Path, out: Path, **changed: Any) -> AuditRecord:
     with claim_folder(out):
-        return run_scan(open_scan(ScanOptions(model, data, out, **changed)), SILENT)
+        return run_scan(open_session(ScanOptions(model, data, out, **changed)), SILENT)
 
 
 def with_copies(data: Path, out: Path, share: float) -> Path:
@@ -93,8 +94,8 @@ def test_a_few_copies_are_left_out_and_counted(checkpoints, tmp_path):
     data = with_copies(
         tiny.corpus(tmp_path / "own", members=8, heldout=40), tmp_path / "data", 0.05
     )
-    opened = open_scan(options(checkpoints, data, tmp_path / "out"))
-    assert {document.id for document in opened.whole.documents} - {
+    opened = open_session(options(checkpoints, data, tmp_path / "out"))
+    assert {document.id for document in opened.data.whole.documents} - {
         document.id for document in opened.corpus.documents
     } == {  # type: ignore[union-attr]
         "h0",
@@ -148,7 +149,7 @@ def test_a_page_that_is_damaged_during_a_scan_ends_its_attack_and_no_other(
     # page.
     monkeypatch.setattr("audit.workflows.planning.estimate", lambda *_: 1e6)
     data = tiny.corpus(tmp_path / "data", images=True)
-    opened = open_scan(
+    opened = open_session(
         options(checkpoints, data, tmp_path / "out", only=("reconstruction", "membership"))
     )
     cut(data / opened.corpus.document("m1").image)  # type: ignore[operator]
@@ -167,7 +168,7 @@ def test_a_page_that_is_damaged_during_a_scan_ends_its_attack_and_no_other(
 
 
 def test_a_disk_that_cannot_be_written_ends_the_scan(checkpoints, tmp_path, monkeypatch):
-    opened = open_scan(options(checkpoints, tiny.corpus(tmp_path / "data"), tmp_path / "out"))
+    opened = open_session(options(checkpoints, tiny.corpus(tmp_path / "data"), tmp_path / "out"))
 
     def full(*_: Any) -> None:
         raise EngineError("no space")
@@ -181,11 +182,9 @@ def test_a_worker_elsewhere_leaves_out_the_same_documents(checkpoints, tmp_path)
     data = with_copies(
         tiny.corpus(tmp_path / "own", members=8, heldout=40, images=True), tmp_path / "data", 0.05
     )
-    opened = open_scan(options(checkpoints, data, tmp_path / "out"))
+    opened = open_session(options(checkpoints, data, tmp_path / "out"))
     (attack,) = opened.attacks
-    source = execution.work_source(
-        opened, attack, opened.target, scan.fill_references(opened, SILENT)
-    )
+    source = work_of(opened, fill_references(opened, SILENT), attack=attack)
     work = opened_elsewhere(source, tmp_path / "elsewhere")
     assert work.case.corpus.documents == opened.corpus.documents
     assert len(opened.corpus.documents) == len(manifests.load(data).documents) - 2

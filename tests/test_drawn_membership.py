@@ -24,7 +24,7 @@ from audit.importers.request import ImportRequest
 from audit.policy import today
 from audit.report.html import html
 from audit.workflows.options import ScanOptions
-from audit.workflows.setup import open_scan
+from audit.workflows.session import open_session
 
 DAY = "2026-03-02"
 SHARES: dict[Split, float] = {"member": 0.5, "heldout": 0.25, "public": 0.25}
@@ -81,7 +81,7 @@ def test_inspect_plan_and_scan_warn_of_weights_older_than_the_draw(
         # The warnings of the scan that a plan opens are the plan's.
         for said in (
             docaudit("inspect", drawn, "--model", model),
-            " ".join(open_scan(ScanOptions(model, drawn, tmp_path / "out")).warnings),
+            " ".join(open_session(ScanOptions(model, drawn, tmp_path / "out")).warnings),
         ):
             assert ("last written on 2026-01-01" in said) == warned, said
             assert ("which copying changes" in said) == warned, said

@@ -20,6 +20,7 @@ from audit.corpus.documents import ReferencePaths
 from audit.errors import EngineError, ModelError, TargetError
 from audit.policy import evaluate
 from audit.targets.encoders.target import EncoderTarget
+from audit.workflows import run as running
 from audit.workflows import scan
 
 PAGE = "Applicant Nadia Orton, member no. 1140577"
@@ -205,7 +206,7 @@ def test_the_python_api_raises_a_sentence(model, tiny_corpus, temporary, tmp_pat
     def broken(*_, **__):
         raise ValueError(PAGE)
 
-    monkeypatch.setattr(scan, "open_scan", broken)
+    monkeypatch.setattr(scan, "open_session", broken)
     with pytest.raises(
         EngineError, match=r"the scan failed: ValueError at audit/workflows/scan.py:"
     ) as raised:
@@ -216,10 +217,10 @@ def test_the_python_api_raises_a_sentence(model, tiny_corpus, temporary, tmp_pat
 
 BARRED = {
     "checks of the scan": lambda record: replace(
-        record, checks=scan._failed_checks("ValueError at f.py:1").checks
+        record, checks=running._failed_checks("ValueError at f.py:1").checks
     ),
     "usefulness": lambda record: replace(
-        record, utility=scan._unmeasured_usefulness("ValueError at f.py:1")
+        record, utility=running._unmeasured_usefulness("ValueError at f.py:1")
     ),
 }
 

@@ -11,7 +11,7 @@ import pytest
 import tiny
 import torch
 from asked_pages import corpus as asked_corpus
-from scanned_by_engines import opened_elsewhere
+from scanned_by_engines import opened_elsewhere, work_of
 from text_zoo import write_text_model
 from typer.testing import CliRunner
 
@@ -21,8 +21,8 @@ from audit.corpus.documents import TrainingRecipe
 from audit.references.recipes import Recipe
 from audit.references.resolve import LoadedReferences
 from audit.references.training import train_baseline
-from audit.workflows import execution
-from audit.workflows.setup import ScanOptions, open_scan
+from audit.workflows.options import ScanOptions
+from audit.workflows.session import open_session
 
 pytestmark = pytest.mark.slow
 
@@ -106,7 +106,7 @@ def test_the_command_for_a_baseline_of_an_adapter_trains_an_adapter(adapted, tmp
     assert how == f"docaudit references {data} {adapted / 'adapter'} --train baselines"
     trained = docaudit(*how.split()[1:], "--out", tmp_path)
     assert trained.exit_code == 0, trained.output
-    opened = open_scan(
+    opened = open_session(
         ScanOptions(
             adapted / "adapter",
             data,
@@ -126,7 +126,7 @@ def test_a_baseline_whose_weights_were_all_trained_is_no_fair_one_for_an_adapter
     )
     whole = train_baseline(adapted / "base-model", corpus, tmp_path / "whole", recipe=recipe)
     references = {"baselines": list(whole), "pretrained": [adapted / "base-model"]}
-    opened = open_scan(
+    opened = open_session(
         ScanOptions(adapted / "adapter", adapted / "data", tmp_path / "out", references=references)
     )
     (warning,) = [one for one in opened.warnings if "not fair" in one]
@@ -136,15 +136,13 @@ def test_a_baseline_whose_weights_were_all_trained_is_no_fair_one_for_an_adapter
 def test_encoders_and_workers_keep_their_format(asked, tmp_path):
     model, data = tiny.checkpoint(tmp_path / "bert", "bert", "mlm"), tiny.corpus(tmp_path / "data")
     options = ScanOptions(model, data, tmp_path / "out", dtype="bfloat16")
-    assert open_scan(options).target.card.dtype == "float32"
+    assert open_session(options).target.card.dtype == "float32"
     references = {"baselines": [asked / "baselines"]}
-    opened = open_scan(
+    opened = open_session(
         replace(options, model_dir=asked / "model", data_dir=asked / "data", references=references)
     )
     filled = LoadedReferences(opened.prepared.same_kind)
-    case = opened_elsewhere(
-        execution.work_source(opened, opened.attacks[0], opened.target, filled), tmp_path / "copies"
-    ).case
+    case = opened_elsewhere(work_of(opened, filled), tmp_path / "copies").case
     models = [case.target, *case.references.baselines]
     assert [model.card.dtype for model in models] == ["bfloat16"] * 3
     assert [next(model.model.parameters()).dtype for model in models] == [torch.bfloat16] * 3

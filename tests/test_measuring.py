@@ -24,8 +24,8 @@ from audit.record import AuditRecord, Result
 from audit.stats.estimates import estimate
 from audit.stats.rates import excess_rate
 from audit.workflows.options import ScanOptions
-from audit.workflows.scan import run_scan
-from audit.workflows.setup import open_scan
+from audit.workflows.run import run_scan
+from audit.workflows.session import open_session
 
 N, METRIC = 100, "excess_pr.unique"
 POLICY = Policy(schema=1, name="test", limits=(limit(METRIC),))
@@ -97,7 +97,7 @@ def scanned(
     **options: Any,
 ) -> AuditRecord:
     (out / "evidence").mkdir(parents=True, exist_ok=True)
-    opened = open_scan(ScanOptions(*world, out, only=("reconstruction",), **options))
+    opened = open_session(ScanOptions(*world, out, only=("reconstruction",), **options))
     return run_scan(replace(opened, attacks=(Planted(known),)), progress, declared)
 
 

@@ -21,9 +21,9 @@ from audit.record import Result
 from audit.targets import interface as ask
 from audit.workflows import number_format
 from audit.workflows.execution import AttackWork
-from audit.workflows.options import ScanOptions
-from audit.workflows.scan import claim_folder, run_scan
-from audit.workflows.setup import open_scan
+from audit.workflows.options import ScanOptions, claim_folder
+from audit.workflows.run import run_scan
+from audit.workflows.session import open_session
 
 pytestmark = pytest.mark.usefixtures("few_candidates")
 
@@ -42,7 +42,7 @@ def scanned(checkpoints, tmp_path_factory):
         model = checkpoints("layoutlm", "token-classification")
         options = ScanOptions(model, data, out, budget="quick", **given, **changed)
         with claim_folder(out):
-            (result,) = run_scan(open_scan(options), SILENT).attacks
+            (result,) = run_scan(open_session(options), SILENT).attacks
         assert result.status == "completed", result
         return result
 
@@ -160,4 +160,4 @@ def test_answers_are_alike_where_an_attack_decides_alike(query, exact, coarse, a
 
 def test_an_unknown_number_format_is_refused(tmp_path):
     with pytest.raises(UsageError, match="no such number format"):
-        open_scan(ScanOptions(tmp_path, tmp_path, tmp_path, dtype="float8"))
+        open_session(ScanOptions(tmp_path, tmp_path, tmp_path, dtype="float8"))

@@ -17,7 +17,7 @@ from audit.attacks.interface import why
 from audit.case import Case
 from audit.workflows.options import ScanOptions
 from audit.workflows.plan import at_most
-from audit.workflows.setup import open_scan
+from audit.workflows.session import open_session
 
 pytestmark = pytest.mark.slow
 SAMPLES = Path(__file__).parents[1] / "sample_models"
@@ -65,7 +65,7 @@ def test_a_model_s_trials_are_counted_and_timed_and_nothing_is_written(data, che
         result = docaudit("plan", data, "--model", model, *asked)
         assert result.exit_code == 0, result.output
         costs = {one["attack"]: one for one in json.loads(out.read_text())["costs"]}
-        opened = open_scan(ScanOptions(model, data, Path(), budget=budget, device="cpu"))
+        opened = open_session(ScanOptions(model, data, Path(), budget=budget, device="cpu"))
         everything = opened.attacks[0].trials(Case(opened.target, opened.corpus))
         tried = sample(everything, SHARES[budget], 0)
         assert costs["reconstruction"]["exact"]
@@ -113,8 +113,8 @@ MODELS = sorted(folder.relative_to(SAMPLES) for folder in SAMPLES.glob("*/model"
 
 def agrees(model, data):
     """Before there is a model the task alone tells; `Attack.inapplicable` asks the model."""
-    opened = open_scan(ScanOptions(model, data, model / "nothing is written"))
-    case = Case(opened.defended(opened.target), opened.corpus)
+    opened = open_session(ScanOptions(model, data, model / "nothing is written"))
+    case = opened.case
     costs = {cost.attack: cost for cost in at_most(opened.corpus, "standard")}
     for attack in opened.attacks:
         told, found = costs[attack.name].inapplicable, why(attack, case, "model")

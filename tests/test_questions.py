@@ -8,16 +8,16 @@ import pytest
 from answering_checkpoints import make_donut
 from asked_pages import corpus
 from commands import docaudit
-from scanned_by_engines import opened_elsewhere
+from scanned_by_engines import opened_elsewhere, work_of
 from scanned_worlds import make_questions
 
 from audit import record as records
 from audit.engine.interface import SILENT
 from audit.record import Result
-from audit.workflows import execution
-from audit.workflows.options import ScanOptions
-from audit.workflows.scan import claim_folder, fill_references, read_outcomes
-from audit.workflows.setup import open_scan
+from audit.workflows.attacking import fill_references
+from audit.workflows.options import ScanOptions, claim_folder
+from audit.workflows.run import read_outcomes
+from audit.workflows.session import open_session
 
 pytestmark = pytest.mark.slow
 
@@ -163,26 +163,24 @@ def test_on_a_cpu_only_some_numbers_of_rows_keep_answers_apart(place, tmp_path):
 
 def test_workers_elsewhere_open_the_same_references(place):
     out = place / "elsewhere"
-    opened = open_scan(ScanOptions(place / "model", place / "data", out, budget="quick"))
+    opened = open_session(ScanOptions(place / "model", place / "data", out, budget="quick"))
     attack = next(attack for attack in opened.attacks if attack.name == "memorisation")
     with claim_folder(out):
-        case, trials, outcomes = read_outcomes(opened, "memorisation")
+        planned, outcomes = read_outcomes(opened, "memorisation")
         filled = fill_references(opened, SILENT)
-        work = opened_elsewhere(
-            execution.work_source(opened, attack, opened.target, filled), place / "copies"
-        )
+        work = opened_elsewhere(work_of(opened, filled, attack=attack), place / "copies")
     from audit.engine.driver import drive
 
-    assert dict(drive(work, trials[:4], 2)) == dict(
-        zip((trial.id for trial in trials[:4]), outcomes[:4], strict=True)
+    assert dict(drive(work, planned.trials[:4], 2)) == dict(
+        zip((trial.id for trial in planned.trials[:4]), outcomes[:4], strict=True)
     )
-    assert len(case.references.baselines) == 1
+    assert len(planned.case.references.baselines) == 1
 
 
 def test_a_countermeasure_stands_before_the_references_too(place, tmp_path):
     options = ScanOptions(
         place / "model", place / "data", tmp_path, defense="random-after", only=("memorisation",)
     )
-    opened = open_scan(options)
-    references = opened.references_behind_defense(fill_references(opened, SILENT))
+    opened = open_session(options)
+    references = opened.case_with(fill_references(opened, SILENT)).references
     assert [type(model).__name__ for model in references.baselines] == ["Reworded"]

@@ -18,8 +18,8 @@ from audit.record import AuditRecord
 from audit.report.leaks import tried_in_part
 from audit.workflows import planning
 from audit.workflows.options import ScanOptions
-from audit.workflows.scan import run_scan
-from audit.workflows.setup import ScanSetup, open_scan
+from audit.workflows.run import run_scan
+from audit.workflows.session import Session, open_session
 
 N = 20
 DEAR, CHEAP = (
@@ -69,10 +69,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return use
 
 
-def opened(world: tuple[Path, Path], out: Path, **options: Any) -> ScanSetup:
+def opened(world: tuple[Path, Path], out: Path, **options: Any) -> Session:
     (out / "evidence").mkdir(parents=True, exist_ok=True)
     chosen = {"budget": "quick", "only": ("reconstruction", "membership"), **options}
-    return replace(open_scan(ScanOptions(*world, out, **chosen)), attacks=ATTACKS)
+    return replace(open_session(ScanOptions(*world, out, **chosen)), attacks=ATTACKS)
 
 
 def scanned(
@@ -166,8 +166,8 @@ def test_a_plan_chooses_what_a_scan_does(world, clock, tmp_path):
 def test_a_scan_whose_trials_run_elsewhere_takes_a_quarter(world, clock, tmp_path):
     timed = clock(DEAR)
     elsewhere = replace(opened(world, tmp_path), device="cuda")
-    assert not elsewhere.by_time
-    assert elsewhere.share_of("membership") == 0.25
+    assert not elsewhere.awaits_time
+    assert elsewhere.sampling.share_of("membership") == 0.25
     assert timed == []
 
 

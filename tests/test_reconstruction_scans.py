@@ -8,7 +8,7 @@ import tiny
 from answering_checkpoints import make_donut
 from asked_pages import corpus
 from commands import docaudit
-from scanned_by_engines import opened_elsewhere
+from scanned_by_engines import opened_elsewhere, work_of
 from text_answering_checkpoints import (
     make_sentinel_vt5,
     make_t5,
@@ -21,15 +21,14 @@ from text_answering_checkpoints import (
 from audit import record as records
 from audit.attacks.interface import why_inapplicable
 from audit.attacks.reconstruction.attack import REWORDED
-from audit.case import Case
 from audit.corpus.documents import ReferencePaths
 from audit.corpus.manifest import write
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT
-from audit.workflows import execution
+from audit.workflows.attacking import fill_references
 from audit.workflows.options import ScanOptions
-from audit.workflows.scan import fill_references
-from audit.workflows.setup import open_scan
+from audit.workflows.session import open_session
+from audit.workflows.workers import AttackWork
 
 pytestmark = pytest.mark.slow
 
@@ -82,19 +81,15 @@ def opened(place, out, *, model="vt5", defense=None, **given):
         references=references,
         defense=defense,
     )
-    return open_scan(options)
+    return open_session(options)
 
 
 def outcomes_of(found, n_trials):
     """What comes of the first so many trials of a scan with one attempt a field."""
     attack = replace(found.attacks[0], n_candidates=6, n_attempts=1)
-    case = Case(
-        found.target, found.corpus, found.references_behind_defense(fill_references(found, SILENT))
-    )
+    case = found.case_with(fill_references(found, SILENT))
     return [
-        *dict(
-            drive(execution.AttackWork(attack, case, 0), attack.trials(case)[:n_trials], n_trials)
-        ).values()
+        *dict(drive(AttackWork(attack, case, 0), attack.trials(case)[:n_trials], n_trials)).values()
     ]
 
 
@@ -138,7 +133,7 @@ def test_workers_elsewhere_open_the_same_public_model(place, tmp_path):
     found = opened(place, tmp_path / "out", auxiliary=place / "t5")
     (attack,) = found.attacks
     attack, filled = replace(attack, n_candidates=8, n_attempts=2), fill_references(found, SILENT)
-    source = execution.work_source(found, attack, found.target, filled)
+    source = work_of(found, filled, attack=attack)
     trials, elsewhere = (
         attack.trials(source.here.case)[:2],
         opened_elsewhere(source, tmp_path / "copies"),
@@ -192,7 +187,7 @@ def test_a_masked_language_model_with_the_targets_vocabulary_proposes_too(place,
 def test_behind_a_countermeasure_that_rewords_questions_it_does_not_apply(place, tmp_path):
     found = opened(place, tmp_path, defense="random-after", auxiliary=place / "t5")
     (attack,) = found.attacks
-    assert why_inapplicable(attack, Case(found.defended(found.target), found.corpus)) == REWORDED
+    assert why_inapplicable(attack, found.case) == REWORDED
 
 
 def test_the_manifest_or_what_the_target_was_fine_tuned_from_names_the_public_model(
@@ -205,7 +200,7 @@ def test_the_manifest_or_what_the_target_was_fine_tuned_from_names_the_public_mo
         heldout=2,
         references=ReferencePaths(auxiliary="references/t5"),
     )
-    found = open_scan(
+    found = open_session(
         ScanOptions(place / "vt5", tmp_path / "data", tmp_path / "out", "quick")
     ).prepared
     assert found.auxiliary.source == "manifest"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -20,8 +20,9 @@ from audit.engine.interface import Attempt, Progress, Request, Trial, Work
 from audit.measurements import Diagnostic
 from audit.targets import interface
 from audit.targets.opening import Checkpoint
-from audit.workflows.execution import AttackWork
-from audit.workflows.setup import ScanSetup
+from audit.workflows.defended import wrap_target
+from audit.workflows.session import Session
+from audit.workflows.workers import AttackWork
 
 N_ANSWERS = 64
 """Answers that are compared in all."""
@@ -33,14 +34,15 @@ ALIKE = 0.01
 more."""
 
 
-def wanted_format(opened: ScanSetup) -> str:
+def wanted_format(session: Session) -> str:
     """Return the name of the number format that was asked for."""
-    usual = "bfloat16" if opened.target.card.device == "cuda" else "float32"
-    return usual if opened.options.dtype == "auto" else opened.options.dtype
+    if session.options.dtype != "auto":
+        return session.options.dtype
+    return "bfloat16" if session.target.card.device == "cuda" else "float32"
 
 
 def choose_number_format(
-    opened: ScanSetup, attack: Attack, case: Case, trials: Sequence[Trial], progress: Progress
+    session: Session, attack: Attack, case: Case, trials: Sequence[Trial], progress: Progress
 ) -> tuple[Checkpoint, tuple[Diagnostic, ...]]:
     """Return the target with its encoder in the wanted number format, if that makes no difference, and the comparison.
 
@@ -48,34 +50,46 @@ def choose_number_format(
     formats: the losses of remembered pages are the smallest, so members must be among them. Under
     `MIN_AGREEMENT` the encoder stays in float32 (methods.md#reconstruction).
     """
-    wanted = wanted_format(opened)
-    if wanted == "float32" or opened.target.card.dtype != "float32":
+    wanted = wanted_format(session)
+    if wanted == "float32" or session.target.card.dtype != "float32":
         # The weights of a large model are in bfloat16 as they are: there is nothing to compare that
         # with.
-        return opened.target, getattr(opened.target, "diagnostics", ())
-    rounded = opened.target.rounded(wanted)
+        return session.target, getattr(session.target, "diagnostics", ())
+    rounded = session.target.rounded(wanted)
     work = Preflight(
-        AttackWork(attack, case, opened.options.seed), case.target, opened.defended(rounded)
+        AttackWork(attack, case, session.options.seed),
+        case.target,
+        wrap_target(session.defense, rounded),
     )
-    alike, steps = 0.0, 0
-    progress.stage(f"{opened.stage_of(attack)}: answers in {wanted}", N_ANSWERS)
+    progress.stage(f"{session.stage_of(attack)}: answers in {wanted}", N_ANSWERS)
+    total = 0.0
+    n_answers = 0
+    for trial in _in_turn(trials):
+        ((_, likenesses),) = drive(work, [trial], 1)
+        total += sum(likenesses)
+        n_answers += len(likenesses)
+        progress.advance(len(likenesses))
+        if n_answers >= N_ANSWERS:
+            break
+    if not n_answers:
+        # No trial asks the target anything: it is left as it is.
+        return session.target, ()
+    meaning = f"share of {n_answers} answers that are alike in {wanted} and in float32"
+    agreement = Diagnostic(f"{wanted} agreement", total / n_answers, meaning)
+    if agreement.value >= MIN_AGREEMENT:
+        return rounded, (agreement,)
+    return session.target, (agreement,)
+
+
+def _in_turn(trials: Sequence[Trial]) -> Iterator[Trial]:
+    """Yield the first trial of each stratum, then the second of each, and so on."""
     strata: dict[str, list[Trial]] = defaultdict(list)
     for trial in trials:
         strata[trial.stratum].append(trial)
-    for trial in (
-        trial for row in zip_longest(*strata.values()) for trial in row if trial is not None
-    ):
-        ((_, found),) = drive(work, [trial], 1)
-        alike, steps = alike + sum(found), steps + len(found)
-        progress.advance(len(found))
-        if steps >= N_ANSWERS:
-            break
-    if not steps:
-        # No trial asks the target anything: it is left as it is.
-        return opened.target, ()
-    meaning = f"share of {steps} answers that are alike in {wanted} and in float32"
-    agreement = Diagnostic(f"{wanted} agreement", alike / steps, meaning)
-    return rounded if agreement.value >= MIN_AGREEMENT else opened.target, (agreement,)
+    for row in zip_longest(*strata.values()):
+        for trial in row:
+            if trial is not None:
+                yield trial
 
 
 @dataclass(frozen=True)
@@ -91,7 +105,8 @@ class Preflight(Work):
 
         Its outcome is how alike each of them is, in [0, 1].
         """
-        attempt, answers = self.work.attempt(trial), None
+        attempt = self.work.attempt(trial)
+        answers = None
         alike: list[float] = []
         with suppress(StopIteration):
             while len(alike) < N_PER_TRIAL:
@@ -131,5 +146,7 @@ def likeness(query: object, exact: Any, coarse: Any) -> float:
 
 
 def _within(exact: npt.ArrayLike, coarse: npt.ArrayLike) -> float:
-    one, other = np.asarray(exact, np.float64), np.asarray(coarse, np.float64)
-    return float((np.abs(one - other) <= ALIKE * np.maximum(1.0, np.abs(one))).all())
+    exact_losses = np.asarray(exact, np.float64)
+    coarse_losses = np.asarray(coarse, np.float64)
+    tolerance = ALIKE * np.maximum(1.0, np.abs(exact_losses))
+    return float((np.abs(exact_losses - coarse_losses) <= tolerance).all())

@@ -49,7 +49,7 @@ from audit.workflows.plan import at_most, plan_limits
 
 if TYPE_CHECKING:  # These load torch, which a plan without a model does without.
     from audit.references.resolve import LoadedReferences
-    from audit.workflows.setup import ScanSetup
+    from audit.workflows.session import Session
 
 TRIALS = 10
 """Trials of each attack that are timed together at most, behind two that are timed alone; short
@@ -91,18 +91,22 @@ def plan_audit(
     manifest.check_references(corpus)
     if has_model:
         from audit.workflows.references import time_scan_references
-        from audit.workflows.setup import open_scan
+        from audit.workflows.session import open_session
 
-        opened = open_scan(options)
-        yield from opened.warnings
-        corpus, copies, place = opened.corpus, opened.copies, opened.target.card.device
-        costs = bounded_by_time(opened, time_attacks(opened, progress))
-        training = time_scan_references(opened)
+        session = open_session(options)
+        yield from session.warnings
+        corpus = session.corpus
+        copies = session.data.copies
+        place = session.target.card.device
+        costs = bounded_by_time(session, time_attacks(session, progress))
+        training = time_scan_references(session)
     else:
         copies = find_copies(corpus)
         yield from copies.warnings
         corpus = without_copies(corpus, copies)
-        costs, place, training = at_most(corpus, budget, options.documents), "", {}
+        place = ""
+        costs = at_most(corpus, budget, options.documents)
+        training = {}
     if any(limit.attack == MEMBERSHIP for limit in chosen.limits):
         yield from public_warnings(len(corpus.of("public")))
     if chosen.forgets:
@@ -152,7 +156,7 @@ def _is_fed(cost: Cost) -> bool:
     return cost.lacks is None and cost.inapplicable is None
 
 
-def time_attacks(opened: ScanSetup, progress: Progress, lenient: bool = False) -> tuple[Cost, ...]:
+def time_attacks(session: Session, progress: Progress, lenient: bool = False) -> tuple[Cost, ...]:
     """Count the trials of every attack that a scan would run, and estimate how long they take.
 
     References that somebody gave are used; none is trained. The time is that of the trials, without
@@ -160,42 +164,44 @@ def time_attacks(opened: ScanSetup, progress: Progress, lenient: bool = False) -
     shares of the attacks' trials.
 
     Args:
-        opened: the scan; its `out` is not touched.
+        session: the scan; its `out` is not touched.
         progress: of the attacks.
         lenient: whether an attack that fails is passed over, without a cost; all are where
             references fail.
     """
     filled: LoadedReferences | None = None
     with Lenient(lenient):
-        filled = _references_at_hand(opened)
+        filled = _references_at_hand(session)
     if filled is None:
         return ()
-    progress.stage("timing a few trials", len(opened.attacks))
-    by_time = opened.by_time
-    # Of a choice that is still to be made, all trials are timed.
-    timed = replace(opened, share=1.0) if by_time else opened
+    progress.stage("timing a few trials", len(session.attacks))
+    timed = session
+    if session.awaits_time:
+        # Of a choice that is still to be made, all trials are timed.
+        timed = replace(session, sampling=replace(session.sampling, share=1.0))
     counted = []
-    for attack in opened.attacks:
+    for attack in session.attacks:
         with Lenient(lenient):
-            offer = _offer(opened, attack, filled)
+            offer = _offer(session, attack, filled)
             counted.append((offer, _count(timed, offer, filled)))
     pairs = _timed_pairs(timed, counted, filled, progress, lenient)
-    if not by_time:
+    if not session.awaits_time:
         return tuple(cost for _, cost in pairs)
     seconds = {cost.attack: cost.seconds for _, cost in pairs if cost.seconds is not None}
-    chosen = replace(opened, shares=choose_shares(seconds, opened.share))
+    shares = choose_shares(seconds, session.sampling.share)
+    chosen = replace(session, sampling=replace(session.sampling, shares=shares))
     return tuple(_at_share(chosen, offer, cost) for offer, cost in pairs)
 
 
-def _references_at_hand(opened: ScanSetup) -> LoadedReferences:
+def _references_at_hand(session: Session) -> LoadedReferences:
     """Load the references that somebody gave."""
     from audit.references.resolve import complete
-    from audit.workflows.setup import usable_references
+    from audit.workflows.checking import usable_references
 
-    needs = usable_references(opened.attacks, opened.target)
-    if opened.prepared.auxiliary is None:
+    needs = usable_references(session.attacks, session.target)
+    if session.prepared.auxiliary is None:
         needs.discard("auxiliary")
-    return complete(opened.prepared, needs, opened.target, Path(), opened.options.seed, SILENT)
+    return complete(session.prepared, needs, session.target, Path(), session.options.seed, SILENT)
 
 
 class _Offer(NamedTuple):
@@ -214,11 +220,9 @@ class _Offer(NamedTuple):
     trials: Sequence[Trial]
 
 
-def _offer(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> _Offer:
+def _offer(session: Session, attack: Attack, filled: LoadedReferences) -> _Offer:
     """List what an attack could try."""
-    case = Case(
-        opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled)
-    )
+    case = session.case_with(filled)
     reasons = attack.applies(case)
     trials: Sequence[Trial] = []
     if first_of(reasons, case, "model") is None:
@@ -226,20 +230,20 @@ def _offer(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> _Offe
     return _Offer(attack, case, reasons, trials)
 
 
-def _at_share(opened: ScanSetup, offer: _Offer, whole: Cost) -> Cost:
+def _at_share(session: Session, offer: _Offer, whole: Cost) -> Cost:
     """Return the cost of the chosen share of an attack's trials, from that of all of them."""
     if whole.inapplicable is not None:
         return whole
-    trials = opened.sampled(offer.attack, offer.trials)
+    trials = session.sampling.sample(offer.attack.name, offer.trials)
     seconds = whole.seconds
     if seconds is not None:
         seconds *= len(trials) / max(1, whole.trials)
-    reached = _reached(most_units(offer.attack, opened.corpus), trials)
-    share = opened.share_of(offer.attack.name)
+    reached = _reached(most_units(offer.attack, session.corpus), trials)
+    share = session.sampling.share_of(offer.attack.name)
     return replace(whole, trials=len(trials), reached=reached, seconds=seconds, share=share)
 
 
-def fit_time(opened: ScanSetup, progress: Progress) -> ScanSetup:
+def fit_time(session: Session, progress: Progress) -> Session:
     """Choose what is expected to fit into the time of a scan.
 
     That is a part of the units of each side where the time was given, else the share of each
@@ -250,24 +254,29 @@ def fit_time(opened: ScanSetup, progress: Progress) -> ScanSetup:
     Raises:
         EngineError: what was stored cannot be read.
     """
-    options = opened.options
-    if options.seconds is None and not opened.by_time:
-        return opened
-    card, settings = (
-        opened.target.card,
-        (options.seed, options.seconds, options.documents, options.defense),
+    options = session.options
+    if options.seconds is None and not session.awaits_time:
+        return session
+    settings = (options.seed, options.seconds, options.documents, options.defense)
+    depends_on = repr(
+        (
+            session.target.card.sha256,
+            session.corpus.sha256,
+            session.sampling.budget,
+            settings,
+            session.attacks,
+        )
     )
-    depends_on = repr((card.sha256, opened.corpus.sha256, opened.budget, settings, opened.attacks))
     path = options.evidence / f"time-{hashlib.sha256(depends_on.encode()).hexdigest()[:16]}.json"
     if options.fresh or not path.exists():
-        costs = time_attacks(opened, progress, lenient=True)
+        costs = time_attacks(session, progress, lenient=True)
         shares = {cost.attack: cost.share for cost in costs}
         chosen = shares if options.seconds is None else part_in(options.seconds, costs)
         write_atomically(path, json.dumps(chosen).encode(), mode=0o600)
-    return _with_stored(opened, path)
+    return _with_stored(session, path)
 
 
-def _with_stored(opened: ScanSetup, path: Path) -> ScanSetup:
+def _with_stored(session: Session, path: Path) -> Session:
     """Return the scan with the part of units, or the shares of trials, that it stored.
 
     Raises:
@@ -275,11 +284,13 @@ def _with_stored(opened: ScanSetup, path: Path) -> ScanSetup:
     """
     try:
         stored = json.loads(path.read_bytes())
-        if opened.options.seconds is not None:
-            return replace(opened, part=float(stored))
-        return replace(opened, shares=read_shares(stored))
+        if session.options.seconds is not None:
+            sampling = replace(session.sampling, part=float(stored))
+        else:
+            sampling = replace(session.sampling, shares=read_shares(stored))
     except (OSError, ValueError, TypeError, AttributeError):
         raise EngineError(f"{path}: cannot be read", "scan again with --fresh") from None
+    return replace(session, sampling=sampling)
 
 
 def part_in(seconds: float, costs: Sequence[Cost]) -> float:
@@ -287,11 +298,11 @@ def part_in(seconds: float, costs: Sequence[Cost]) -> float:
     return min(1.0, USED * seconds / max(1e-9, sum(cost.seconds or 0.0 for cost in costs)))
 
 
-def bounded_by_time(opened: ScanSetup, costs: Sequence[Cost]) -> tuple[Cost, ...]:
+def bounded_by_time(session: Session, costs: Sequence[Cost]) -> tuple[Cost, ...]:
     """Return the costs of a scan whose time is bounded, from those of the whole one."""
-    if opened.options.seconds is None:
+    if session.options.seconds is None:
         return tuple(costs)
-    part = part_in(opened.options.seconds, costs)
+    part = part_in(session.options.seconds, costs)
     bounded = []
     for cost in costs:
         trials, members, others = (
@@ -302,24 +313,24 @@ def bounded_by_time(opened: ScanSetup, costs: Sequence[Cost]) -> tuple[Cost, ...
     return tuple(bounded)
 
 
-def _count(opened: ScanSetup, offer: _Offer, filled: LoadedReferences) -> Cost:
+def _count(session: Session, offer: _Offer, filled: LoadedReferences) -> Cost:
     """Count the trials that the budget takes of an attack, and the units that they are of."""
     attack, case, reasons, everything = offer
     reason = first_of(reasons, case, "model")
     if reason is not None:
         return Cost(attack.name, 0, True, (0, 0), reason)
-    trials = opened.sampled(attack, everything)
-    reached = _reached(most_units(attack, opened.corpus), trials)
-    lacks = _missing(opened, attack, filled) if trials else nothing_to_try(attack, case).why
+    trials = session.sampling.sample(attack.name, everything)
+    reached = _reached(most_units(attack, session.corpus), trials)
+    lacks = _missing(session, attack, filled) if trials else nothing_to_try(attack, case).why
     weakened, by_data = first_of(reasons, case, "weak"), first_of(reasons, case, "data") is not None
-    share = opened.share_of(attack.name)
+    share = session.sampling.share_of(attack.name)
     return Cost(
         attack.name, len(trials), True, reached, None, lacks, weakened, by_data, share=share
     )
 
 
 def _timed_pairs(
-    opened: ScanSetup,
+    session: Session,
     counted: Sequence[tuple[_Offer, Cost]],
     filled: LoadedReferences,
     progress: Progress,
@@ -332,35 +343,37 @@ def _timed_pairs(
         with Lenient(lenient):
             with_time = cost
             if _is_fed(cost):
-                with_time = _timed(opened, offer, filled, cost, limit)
+                with_time = _timed(session, offer, filled, cost, limit)
             pairs.append((offer, with_time))
         progress.advance()
     return pairs
 
 
 def _timed(
-    opened: ScanSetup, offer: _Offer, filled: LoadedReferences, cost: Cost, limit: float
+    session: Session, offer: _Offer, filled: LoadedReferences, cost: Cost, limit: float
 ) -> Cost:
     """Add to a cost the time that the trials are expected to take, and their peak of memory.
 
     `limit`: see `estimate`.
     """
     from audit.targets.machine import peak_memory
-    from audit.workflows.execution import AttackWork
     from audit.workflows.number_format import wanted_format
+    from audit.workflows.workers import AttackWork
 
-    attack, case = offer.attack, offer.case
+    attack = offer.attack
     if "auxiliary" in attack.needs and filled.references.auxiliary is None:
         return replace(cost, untimed=TO_TRAIN)
-    trials = opened.sampled(attack, offer.trials)
-    wanted = wanted_format(opened)
-    target = opened.target if wanted == "float32" else opened.target.rounded(wanted)
-    work = AttackWork(
-        attack, Case(opened.defended(target), case.corpus, case.references), opened.options.seed
-    )
-    peak_memory(case.target.card.device, restart=True)
-    seconds = estimate(work, trials, opened.options.width, limit)
-    return replace(cost, seconds=seconds, memory=peak_memory(case.target.card.device))
+    trials = session.sampling.sample(attack.name, offer.trials)
+    wanted = wanted_format(session)
+    target = session.target
+    if wanted != "float32":
+        target = target.rounded(wanted)
+    case = session.case_in_format(offer.case, target)
+    work = AttackWork(attack, case, session.options.seed)
+    device = case.target.card.device
+    peak_memory(device, restart=True)
+    seconds = estimate(work, trials, session.options.width, limit)
+    return replace(cost, seconds=seconds, memory=peak_memory(device))
 
 
 def _reached(most: Sides, trials: Sequence[Trial]) -> Sides:
@@ -381,13 +394,13 @@ def _reached(most: Sides, trials: Sequence[Trial]) -> Sides:
     return math.ceil(part * most[0]), math.ceil(part * most[1])
 
 
-def _missing(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> str | None:
+def _missing(session: Session, attack: Attack, filled: LoadedReferences) -> str | None:
     """Name the reference that an attack cannot do without, that nobody gave and that a scan does not train."""
     from audit.references.load import advise_public_model
 
     missing = dict(filled.missing)
-    if filled.references.auxiliary is None and opened.prepared.train is None:
-        missing["auxiliary"] = advise_public_model(opened.target)
+    if filled.references.auxiliary is None and session.prepared.train is None:
+        missing["auxiliary"] = advise_public_model(session.target)
     return next(
         (
             f"it needs a reference ({need}): {missing[need]}"

@@ -22,15 +22,15 @@ from audit.references.resolve import prepare
 from audit.targets.checkpoint.content import is_adapter
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, stated_guarantee
 from audit.targets.opening import device_named, threads, trainer_of
-from audit.workflows.options import refuse_inside
-from audit.workflows.setup import (
+from audit.workflows.checking import (
     CheckedModel,
-    ScanSetup,
     check_model,
     doubt_draw,
     open_target,
     usable_references,
 )
+from audit.workflows.options import refuse_inside
+from audit.workflows.session import Session
 
 State = Literal["there", "trained by the scan", "can be trained", "missing"]
 STANDARD = [kind.preset("standard") for kind in BATTERY]
@@ -116,7 +116,12 @@ def inspect_model(model_dir: Path, corpus: Corpus, data_dir: Path, given: Given)
             if (reason := why_inapplicable(one, case)) is not None
         },
         tuple((name, *one) for name, own in strata.items() for one in sorted(own.items())),
-        (*checked.copies.warnings, *checked.unread.warnings, *doubts, *doubt_draw(folder, corpus)),
+        (
+            *checked.data.copies.warnings,
+            *checked.data.unread.warnings,
+            *doubts,
+            *doubt_draw(folder, corpus),
+        ),
         tuple(missing(needs)),
         {
             attack: _why_skipped(need)
@@ -186,26 +191,30 @@ def _why_skipped(need: ReferenceNeed) -> str:
     return f"skipped without the reference {need.name}: {need.how}"
 
 
-def missing_references(opened: ScanSetup) -> tuple[str, ...]:
+def missing_references(session: Session) -> tuple[str, ...]:
     """Say the same for a scan that was opened."""
-    options = opened.options
+    options = session.options
     return tuple(
-        missing(needs_of(_checked(opened), options.data_dir, options.model_dir, options.references))
+        missing(
+            needs_of(_checked(session), options.data_dir, options.model_dir, options.references)
+        )
     )
 
 
-def time_scan_references(opened: ScanSetup) -> dict[str, tuple[float, float]]:
+def time_scan_references(session: Session) -> dict[str, tuple[float, float]]:
     """Estimate the seconds of the trainings that a scan that was opened lacks, at least and at most."""
-    checked, options = _checked(opened), opened.options
+    checked = _checked(session)
+    options = session.options
     needs = needs_of(checked, options.data_dir, options.model_dir, options.references)
     return _time(needs, checked, options.model_dir, options.references)
 
 
-def _checked(opened: ScanSetup) -> CheckedModel:
-    case = Case(opened.defended(opened.target), opened.corpus)
-    attacks = tuple(attack for attack in opened.attacks if why_inapplicable(attack, case) is None)
+def _checked(session: Session) -> CheckedModel:
+    """Return the model of a scan that was opened, with the attacks that it can be put to."""
+    case = session.case
+    attacks = tuple(attack for attack in session.attacks if why_inapplicable(attack, case) is None)
     trials = {attack.name: attack.trials(case) for attack in attacks if attack.needs}
-    return CheckedModel(opened.target, opened.corpus, opened.copies, opened.unread, attacks, trials)
+    return CheckedModel(session.target, session.data, attacks, trials)
 
 
 def needs_of(checked: CheckedModel, data_dir: Path, model_dir: Path, given: Given) -> Needs:

@@ -30,7 +30,7 @@ from audit.workflows import wording
 from audit.workflows.options import ScanOptions, writing
 
 if TYPE_CHECKING:  # It loads transformers, which may be broken.
-    from audit.workflows.setup import ScanSetup
+    from audit.workflows.session import Session
 
 State = Literal["ok", "missing", "broken", "unknown"]
 SECONDS = 120.0
@@ -326,7 +326,7 @@ def find_demo(out: Path) -> AuditRecord | None:
     return record
 
 
-def open_demo(out: Path, documents: int = DOCUMENTS, only: tuple[str, ...] = ()) -> ScanSetup:
+def open_demo(out: Path, documents: int = DOCUMENTS, only: tuple[str, ...] = ()) -> Session:
     """Copy the sample into the folder of the reports, and open a scan of it on the CPU.
 
     Args:
@@ -338,7 +338,7 @@ def open_demo(out: Path, documents: int = DOCUMENTS, only: tuple[str, ...] = ())
         DocauditError: the folder cannot be written.
     """
     from audit.targets.opening import use_threads
-    from audit.workflows.setup import open_scan
+    from audit.workflows.session import open_session
 
     copied = out / SAMPLE
     with writing(out):
@@ -346,7 +346,7 @@ def open_demo(out: Path, documents: int = DOCUMENTS, only: tuple[str, ...] = ())
     # The model is so small that a second thread only waits, for minutes where the machine is busy.
     use_threads(1)
     folders = copied / MODEL, copied / "data", out
-    return open_scan(
+    return open_session(
         ScanOptions(*folders, budget="quick", documents=documents, only=only, device="cpu")
     )
 

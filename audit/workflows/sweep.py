@@ -18,7 +18,7 @@ from audit.targets.checkpoint.content import training_progress
 from audit.workflows import wording
 from audit.workflows.options import REFERENCES_FOLDER, ScanOptions, check_apart, claim_folder
 from audit.workflows.scan import Labelled, audit_checkpoint
-from audit.workflows.setup import open_scan
+from audit.workflows.session import open_session
 
 _WORST_FIRST = (EXIT_CODES["violated"], EXIT_CODES["undecided"], EXIT_CODES["passed"])
 _OURS = (EVIDENCE, REFERENCES_FOLDER)
@@ -171,10 +171,11 @@ def _audit(
     own = options.below(checkpoint.name)
     cache = options.evidence / REFERENCES_FOLDER
     # The same trials of all checkpoints, however fast each of them is.
-    opened = replace(open_scan(replace(own, model_dir=checkpoint.folder, cache=cache)), shares={})
+    session = open_session(replace(own, model_dir=checkpoint.folder, cache=cache))
+    session = replace(session, sampling=session.sampling.with_least_shares())
     claim()
-    yield from opened.warnings
-    result = audit_checkpoint(opened, policy, progress)
+    yield from session.warnings
+    result = audit_checkpoint(session, policy, progress)
     yield from result.warnings
     yield CheckpointAudit(checkpoint, result.record, result.verdict)
 

@@ -186,8 +186,8 @@ def scan(work: Work, folder: Path) -> Json:
 
     from audit.progress import Progress
     from audit.workflows.options import ScanOptions, claim_folder
-    from audit.workflows.scan import run_scan
-    from audit.workflows.setup import open_scan
+    from audit.workflows.run import run_scan
+    from audit.workflows.session import open_session
 
     data, out = work.folder / "data", work.folder / "scan"
     for place in (data, out):
@@ -197,7 +197,7 @@ def scan(work: Work, folder: Path) -> Json:
     options = ScanOptions(
         folder, data, out, budget="quick", only=("memorisation",), device=work.device
     )
-    opened = open_scan(options)
+    opened = open_session(options)
     with claim_folder(out):
         record = run_scan(opened, Progress())
     return {

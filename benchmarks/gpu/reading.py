@@ -21,7 +21,7 @@ from audit.extensions.papers.vt5 import VT5Config, VT5ForConditionalGeneration
 from audit.references.recipes import AnsweringRecipe, made_once
 from audit.references.trainer import samples_of
 from audit.workflows.options import claim_folder
-from audit.workflows.scan import read_outcomes
+from audit.workflows.run import read_outcomes
 from benchmarks.gpu.learning import (
     draw_samples,
     learn_to_read,
@@ -168,7 +168,7 @@ def by_key(model: Path, corpus: Corpus, out: Path, work: Work) -> Json:
     """From the scan's journal, by key and side: accuracy and similarity with the page, and with the answer removed."""
     opened = provider_invoices.opened_scan(model, corpus.root, out, work.device, attack_of(work))
     with claim_folder(out):
-        _, _, outcomes = read_outcomes(opened, provider_invoices.ATTACK)
+        _, outcomes = read_outcomes(opened, provider_invoices.ATTACK)
     trained = {document.provider for document in corpus.of("member")}
     values: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for outcome in outcomes:

@@ -47,7 +47,7 @@ from audit.targets.batching import longest_row
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.families import family_of
 from audit.targets.encoders.loading import load
-from audit.workflows.scan import read_outcomes
+from audit.workflows.run import read_outcomes
 from benchmarks.papers import cdmi_report, cdmi_tables
 from benchmarks.papers.cdmi_numbers import Number
 from benchmarks.papers.cdmi_tables import Setting
@@ -306,7 +306,9 @@ def hits_of(setting: Setting, criterion: str, data: Path, work: Path) -> Hits:
     opened, attack = cdmi_tables.open_audit(
         setting, criterion, data, work, "cpu", "float32", **ATTACK
     )
-    case, trials, outcomes = read_outcomes(opened, attack.name)
+    planned, outcomes = read_outcomes(opened, attack.name)
+    case = planned.case
+    trials = planned.trials
     hits = {}
     for trial, outcome in zip(trials, outcomes, strict=True):
         field = field_of(case, trial, attack.min_tokens, attack.max_tokens)

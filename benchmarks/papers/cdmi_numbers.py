@@ -32,8 +32,8 @@ from audit.stats.intervals import Interval, cluster_sums, proportion
 from audit.stats.ranking import at_interval
 from audit.stats.resampling import bootstrap
 from audit.targets.utility import measure_task
-from audit.workflows.scan import read_outcomes
-from audit.workflows.setup import ScanSetup
+from audit.workflows.run import read_outcomes
+from audit.workflows.session import Session
 from benchmarks.calibration.excess_area import area_interval, excess_area
 
 SHARES = {"acc_at_1": 0.01, "acc_at_5": 0.05, "acc_at_100": 1.0}
@@ -234,7 +234,7 @@ def _improvement(rows: Fields, rng: np.random.Generator) -> Interval | None:
     return bootstrap(strata, statistic, rng, n=len(rows.cluster), limits=(0.0, np.inf))
 
 
-def write_numbers(opened: ScanSetup, attack: Reconstruction, path: Path) -> None:
+def write_numbers(opened: Session, attack: Reconstruction, path: Path) -> None:
     """Write the numbers of a scan that has run, read from its journal, without asking the model.
 
     Args:
@@ -242,7 +242,9 @@ def write_numbers(opened: ScanSetup, attack: Reconstruction, path: Path) -> None
         attack: its only one.
         path: of the file, beside the record.
     """
-    case, trials, outcomes = read_outcomes(opened, attack.name)
+    planned, outcomes = read_outcomes(opened, attack.name)
+    case = planned.case
+    trials = planned.trials
     numbers = numbers_of(attack, case, trials, outcomes, opened.options.seed)
     path.write_text(
         json.dumps({name: number.__dict__ for name, number in numbers.items()}, indent=1) + "\n"

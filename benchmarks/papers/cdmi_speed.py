@@ -55,7 +55,7 @@ from audit.targets.encoders.loading import load
 from audit.targets.encoders.target import best_first
 from audit.targets.interface import TrainingLoss
 from audit.workflows.options import ScanOptions
-from audit.workflows.setup import ScanSetup, open_scan
+from audit.workflows.session import Session, open_session
 
 HERE = Path(__file__).parent
 SEED = 0
@@ -123,9 +123,9 @@ def main() -> None:
     print(json.dumps(report, indent=1))
 
 
-def open_case(options: argparse.Namespace) -> ScanSetup:
+def open_case(options: argparse.Namespace) -> Session:
     """The EE-BIO model of `cdmi_tables.py` on SROIE."""
-    return open_scan(
+    return open_session(
         ScanOptions(
             model_dir=options.work / "sroie-token-classification-unimodal-precision",
             data_dir=options.work / "data-sroie-token-classification",

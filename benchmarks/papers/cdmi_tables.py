@@ -49,8 +49,8 @@ from audit.targets.checkpoint.loading import load_tokenizer
 from audit.targets.encoded_page import WHITE, Encoding, Pixels
 from audit.targets.encoders.loading import load
 from audit.workflows.options import ScanOptions, claim_folder
-from audit.workflows.scan import run_scan
-from audit.workflows.setup import ScanSetup, open_scan
+from audit.workflows.run import run_scan
+from audit.workflows.session import Session, open_session
 from benchmarks.papers.cdmi_numbers import write_numbers
 from benchmarks.papers.cdmi_report import write_table
 from benchmarks.papers.cdmi_training import BestEpochs, ScoringTrainer
@@ -333,7 +333,7 @@ def open_audit(
     noise: bool = False,
     n_attempts: int = N_ATTEMPTS,
     kind: type[Reconstruction] = Reconstruction,
-) -> tuple[ScanSetup, Reconstruction]:
+) -> tuple[Session, Reconstruction]:
     """Open the scan of one checkpoint, and return it with its only attack."""
     epoch = json.loads((work / f"{setting.name}.json").read_text())[criterion]
     options = ScanOptions(
@@ -348,7 +348,7 @@ def open_audit(
         n_candidates=setting.n_candidates, n_attempts=n_attempts
     )
     return replace(
-        open_scan(options), budget="benchmark", share=setting.share, attacks=(attack,)
+        open_session(options), budget="benchmark", share=setting.share, attacks=(attack,)
     ), attack
 
 

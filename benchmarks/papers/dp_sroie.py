@@ -45,8 +45,8 @@ from audit.references.recipes import Recipe
 from audit.targets.checkpoint.folder import privacy_card
 from audit.targets.encoders.loading import load
 from audit.workflows.options import ScanOptions, claim_folder
-from audit.workflows.scan import run_scan
-from audit.workflows.setup import open_scan
+from audit.workflows.run import run_scan
+from audit.workflows.session import open_session
 from benchmarks.papers.cdmi_numbers import Number, write_numbers
 from benchmarks.papers.cdmi_report import numbers_in
 from benchmarks.papers.cdmi_tables import Setting, make_data, make_pretrained, make_start, train
@@ -187,11 +187,15 @@ def audit(model: Path, data: Path, work: Path, name: str, training: dict[str, An
     """Scan a model for reconstruction; its record and training go into `OUT`."""
     out = work / f"report-{name}"
     references = {"auxiliary": [work / "sroie-public-mlm-loss"]}
-    opened = open_scan(
+    opened = open_session(
         ScanOptions(model_dir=model, data_dir=data, out=out, device="cpu", references=references)
     )
     attack = Reconstruction(n_candidates=N_CANDIDATES)
-    opened = replace(opened, budget="benchmark", share=SHARE, attacks=(attack,))
+    opened = replace(
+        opened,
+        sampling=replace(opened.sampling, budget="benchmark", share=SHARE),
+        attacks=(attack,),
+    )
     if not (out / "record.json").exists():
         with claim_folder(out), Reporter() as progress:
             records.write(run_scan(opened, progress), out / "record.json")

@@ -41,8 +41,8 @@ from audit.references.trainer import fit_extractive, pointed_samples, save_answe
 from audit.targets.extractive import load_extractive
 from audit.targets.utility import usefulness
 from audit.workflows.options import ScanOptions, claim_folder
-from audit.workflows.scan import run_scan
-from audit.workflows.setup import open_scan
+from audit.workflows.run import run_scan
+from audit.workflows.session import open_session
 from benchmarks.papers.provider_invoices_data import Sizes, pretraining, write_data
 from benchmarks.papers.provider_invoices_report import METHODS, SUFFIXES
 from benchmarks.papers.provider_invoices_training import Epochs
@@ -199,7 +199,7 @@ def write_anls(model: Path, corpus: Corpus, result: Path) -> None:
 def audit(model: Path, data: Path, out: Path, result: Path) -> None:
     """Scan the model; its record is `result`."""
     if not (out / "record.json").exists():
-        opened = open_scan(
+        opened = open_session(
             ScanOptions(model_dir=model, data_dir=data, out=out, only=ATTACKS, device="cpu")
         )
         with claim_folder(out), Reporter() as progress:

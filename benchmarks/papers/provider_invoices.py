@@ -41,8 +41,9 @@ from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.utility import usefulness
 from audit.workflows.options import ScanOptions, claim_folder
-from audit.workflows.scan import Labelled, read_outcomes, run_scan
-from audit.workflows.setup import ScanSetup, open_scan
+from audit.workflows.run import read_outcomes, run_scan
+from audit.workflows.scan import Labelled
+from audit.workflows.session import Session, open_session
 from benchmarks.papers.provider_invoices_data import Sizes, png, pretraining, write_data
 from benchmarks.papers.provider_invoices_permuted import rerun
 from benchmarks.papers.provider_invoices_report import write_report
@@ -263,8 +264,9 @@ def permute(data: Path, options: argparse.Namespace) -> None:
     (attack,) = opened.attacks
     assert isinstance(attack, ProviderMembership)
     with claim_folder(out):
-        _, trials, outcomes = read_outcomes(opened, ATTACK)  # all from the journal of the scan
-    found = rerun(attack, trials, outcomes, options.permuted, SEED)
+        # All from the journal of the scan.
+        planned, outcomes = read_outcomes(opened, ATTACK)
+    found = rerun(attack, planned.trials, outcomes, options.permuted, SEED)
     (options.out / f"{MODELS[0]}.permuted.json").write_text(json.dumps(found, indent=1) + "\n")
 
 
@@ -274,9 +276,9 @@ def opened_scan(
     out: Path,
     device: str = "cpu",
     attack: ProviderMembership | None = None,
-) -> ScanSetup:
+) -> Session:
     """The scan for provider membership alone, with its usual parameters or those of this attack."""
-    opened = open_scan(
+    opened = open_session(
         ScanOptions(
             model_dir=model, data_dir=data, out=out, only=(ATTACK,), device=device, dtype="float32"
         )

@@ -43,8 +43,9 @@ from audit.references.trainer import fit_answering, samples_of, save_answering
 from audit.references.training import train_baseline
 from audit.targets.answering.loading import load_answering
 from audit.workflows.options import ScanOptions, claim_folder
-from audit.workflows.scan import Labelled, read_outcomes, run_scan
-from audit.workflows.setup import ScanSetup, open_scan
+from audit.workflows.run import read_outcomes, run_scan
+from audit.workflows.scan import Labelled
+from audit.workflows.session import Session, open_session
 from benchmarks.papers.vqa_sroie_guessing import guesses
 from benchmarks.papers.vqa_sroie_models import Shape, make_start
 from benchmarks.papers.vqa_sroie_report import write_report
@@ -320,7 +321,7 @@ def audit_model(setting: Setting, data: Path, options: argparse.Namespace) -> No
     Its record, its training and the answers, question by question, go into `--out`.
     """
     out = options.work / f"report-{setting.name}"
-    opened = open_scan(
+    opened = open_session(
         ScanOptions(
             model_dir=options.work / f"model-{setting.name}",
             data_dir=data,
@@ -332,7 +333,11 @@ def audit_model(setting: Setting, data: Path, options: argparse.Namespace) -> No
         )
     )
     attack = Memorisation(contexts=options.contexts)
-    opened = replace(opened, budget="benchmark", share=options.share, attacks=(attack,))
+    opened = replace(
+        opened,
+        sampling=replace(opened.sampling, budget="benchmark", share=options.share),
+        attacks=(attack,),
+    )
     if not (out / "record.json").exists():
         began = time.monotonic()
         with claim_folder(out), Reporter() as progress:
@@ -346,13 +351,15 @@ def audit_model(setting: Setting, data: Path, options: argparse.Namespace) -> No
     (options.out / f"{setting.name}.answers.json").write_text(json.dumps(content, indent=1) + "\n")
 
 
-def answers_of(opened: ScanSetup, attack: Memorisation) -> dict[str, dict[str, object]]:
+def answers_of(opened: Session, attack: Memorisation) -> dict[str, dict[str, object]]:
     """By split: the questions (page numbers and fields, no text) and by context who gave the answer.
 
     Only questions whose answer is proven to be gone; a digit each: 1 given, 0 not, "-" not asked in
     this context.
     """
-    case, trials, outcomes = read_outcomes(opened, attack.name)
+    planned, outcomes = read_outcomes(opened, attack.name)
+    case = planned.case
+    trials = planned.trials
     table = build_table(case, trials, outcomes)
     places = {document.id: place for place, document in enumerate(opened.corpus.documents, start=1)}
     found: dict[str, dict[str, object]] = {}

@@ -33,8 +33,8 @@ from audit.progress import Progress
 from audit.targets.opening import device_words, instructions, threads
 from audit.workflows.options import ScanOptions, claim_folder
 from audit.workflows.planning import time_attacks
-from audit.workflows.scan import run_scan
-from audit.workflows.setup import open_scan
+from audit.workflows.run import run_scan
+from audit.workflows.session import open_session
 
 HERE = Path(__file__).parent
 SAMPLES = ("letters", "utterances", "receipts", "questions")
@@ -91,7 +91,7 @@ def compare(sample: Path) -> dict[str, Any]:
     """Planned and real seconds of the trials of each attack of a sample's scan, budget quick."""
     with tempfile.TemporaryDirectory() as name:
         out = Path(name) / "out"
-        opened = open_scan(
+        opened = open_session(
             ScanOptions(sample / "model", sample / "data", out, budget="quick", device="cpu")
         )
         began = time.perf_counter()
@@ -155,7 +155,7 @@ def one_pass(folder: Path) -> dict[str, Any]:
             options = ScanOptions(
                 folder / "model", folder / "data", folder, only=("membership",), device=device
             )
-            opened = open_scan(options)
+            opened = open_session(options)
         except Exception as error:  # noqa: BLE001 (no such device here)
             found[device] = str(error)
             continue

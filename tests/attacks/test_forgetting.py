@@ -21,7 +21,7 @@ from audit.policy import evaluate, load, warn_of_few
 from audit.policy.limits import TEXTS
 from audit.report.answer import explanation
 from audit.report.html import html
-from audit.workflows.scan import cover_listed
+from audit.workflows.attacking import cover_listed
 
 ATTACK, FORGET = MembershipInference(two_sided=True), load("forget")
 

@@ -22,8 +22,8 @@ from audit.errors import EngineError
 from audit.record import dumps
 from audit.workflows.options import ScanOptions
 from audit.workflows.planning import plan_audit
-from audit.workflows.scan import run_scan
-from audit.workflows.setup import open_scan
+from audit.workflows.run import run_scan
+from audit.workflows.session import open_session
 
 N = 200
 KEPT = 8
@@ -133,10 +133,10 @@ def test_what_a_scan_writes_does_not_grow_with_the_documents_that_are_there(chec
             tmp_path / f"out-{n}",
         )
         (out / "evidence").mkdir(parents=True)
-        opened = open_scan(
+        opened = open_session(
             ScanOptions(model, data, out, only=("membership",), documents=12, budget="quick")
         )
-        record = run_scan(replace(opened, budget="tiny"), SILENT)
+        record = run_scan(replace(opened, sampling=replace(opened.sampling, budget="tiny")), SILENT)
         assert [attack.status for attack in record.attacks] == ["completed"]
         (journal,) = (out / "evidence").glob("journal-*.jsonl")
         assert len(journal.read_text().splitlines()) == 12

@@ -26,7 +26,7 @@ import scripted_work
 import tiny
 import typer
 import yaml
-from scanned_by_engines import Scans, opened_elsewhere
+from scanned_by_engines import Scans, opened_elsewhere, work_of
 from scripted_work import Opener, Peculiar, Scripted, Spy, Spying, cannot_open, dies, same
 from temporaries import left_in
 from torch.nn import Linear, Sequential
@@ -39,9 +39,10 @@ from audit.engine.interface import SILENT, EngineSettings, Progress, Trial, Work
 from audit.errors import EngineError, TargetError, UsageError
 from audit.files import PrivateFolder
 from audit.targets.opening import environment
-from audit.workflows import execution, scan
+from audit.workflows import execution
+from audit.workflows.attacking import fill_references
 from audit.workflows.options import ScanOptions
-from audit.workflows.setup import ScanSetup, choose_engine, open_scan
+from audit.workflows.session import Session, choose_engine, open_session
 
 if any(find_spec(name) is None for name in ("ray", "tblib")):
     pytest.skip("needs the extra: pip install 'docaudit[ray]'", allow_module_level=True)
@@ -267,14 +268,14 @@ def test_a_head_without_a_gpu_has_workers_with_one(scans):
     given = ScanOptions(
         scans.model, scans.data, scans.out, device="cuda", engine="ray:address=auto,gpus=0.5"
     )
-    opened = open_scan(replace(given, references=scans.references))
+    opened = open_session(replace(given, references=scans.references))
     assert opened.target.card.device == "cpu"
     assert any("This machine has no GPU" in warning for warning in opened.warnings)
     assert isinstance(opened.engine, RayEngine)
     assert (opened.engine.gpu, opened.engine.gpus) == (True, 0.5)
-    filled = scan.fill_references(opened, SILENT)
-    source = execution.work_source(opened, opened.attacks[0], opened.target, filled)
-    sent = [source.elsewhere.target, *source.elsewhere.models.values()]
+    filled = fill_references(opened, SILENT)
+    elsewhere = work_of(opened, filled).elsewhere.__self__
+    sent = [elsewhere.target, *elsewhere.models.values()]
     assert {model.card.device for model in sent} == {"cuda"}
     assert environment(opened.target, opened.device).device == "GPU"
 
@@ -428,13 +429,11 @@ def test_two_workers_give_the_local_record_even_when_one_is_killed(here, scans):
     assert progress.alive
 
 
-def opened_source(scans: Scans, **options: Any) -> tuple[ScanSetup, WorkSource]:
+def opened_source(scans: Scans, **options: Any) -> tuple[Session, WorkSource]:
     given = ScanOptions(scans.model, scans.data, scans.out, references=scans.references, **options)
-    opened = open_scan(given)
+    opened = open_session(given)
     target = opened.target.rounded("bfloat16")
-    return opened, execution.work_source(
-        opened, opened.attacks[0], target, scan.fill_references(opened, SILENT)
-    )
+    return opened, work_of(opened, fill_references(opened, SILENT), target)
 
 
 def test_a_worker_computes_as_was_decided_here(scans):
@@ -443,11 +442,8 @@ def test_a_worker_computes_as_was_decided_here(scans):
     target = work.case.target
     # The next attack, in another number format, finds the weights loaded and the data set read.
     kept = source.keeps(lambda root, names: root)
-    filled = scan.fill_references(opened, SILENT)
-    works = [
-        execution.work_source(opened, opened.attacks[0], one, filled)
-        for one in (target, opened.target)
-    ]
+    filled = fill_references(opened, SILENT)
+    works = [work_of(opened, filled, model) for model in (target, opened.target)]
     first, second = (one.elsewhere(kept).case for one in works)
     assert (first.target.card.dtype, second.target.card.dtype) == ("bfloat16", "float32")
     assert first.target.model is second.target.model
@@ -480,7 +476,7 @@ def test_a_worker_refuses_a_file_that_changed_under_the_scan(scans, changed):
 
 @pytest.mark.usefixtures("cluster")
 def test_a_file_that_changes_under_the_scan_stops_it(here, scans, monkeypatch):
-    def changed(opened: ScanSetup, *rest: Any) -> WorkSource:
+    def changed(opened: Session, *rest: Any) -> WorkSource:
         with (scans.data / "documents.jsonl").open("a") as stream:
             stream.write("\n")
         return source(opened, *rest)

@@ -9,10 +9,14 @@ from typing import Any
 
 from audit import cards
 from audit import record as records
+from audit.attacks.interface import Attack
 from audit.engine.interface import SILENT, Progress, WorkSource
+from audit.references.resolve import LoadedReferences
+from audit.targets.opening import Checkpoint
+from audit.workflows.execution import PlannedTrials, work_source
 from audit.workflows.options import ScanOptions
-from audit.workflows.scan import run_scan
-from audit.workflows.setup import open_scan
+from audit.workflows.run import run_scan
+from audit.workflows.session import Session, open_session
 
 TIMES = cards.Timing("2026-01-01T00:00:00+00:00", "2026-01-01T00:00:00+00:00", 0.0)
 
@@ -29,6 +33,19 @@ def opened_elsewhere(source: WorkSource, place: Path) -> Any:
 
     keeps, elsewhere = pickle.loads(pickle.dumps((source.keeps, source.elsewhere)))
     return elsewhere(keeps(fetch))
+
+
+def work_of(
+    session: Session,
+    loaded: LoadedReferences,
+    target: Checkpoint | None = None,
+    attack: Attack | None = None,
+) -> WorkSource:
+    """An attack's work as an engine gets it; unless named, of the first attack on the session's model."""
+    target = target or session.target
+    attack = attack or session.attacks[0]
+    case = session.case_in_format(session.case_with(loaded), target)
+    return work_source(session, PlannedTrials(attack, case, target, (), ()), loaded)
 
 
 FEW = {
@@ -53,9 +70,10 @@ class Scans:
         """The record without its times, and what the journals hold."""
         (self.out / name / "evidence").mkdir(parents=True)
         engine |= {"only": self.only, "references": self.references}
-        opened = open_scan(ScanOptions(self.model, self.data, self.out / name, **engine))
+        opened = open_session(ScanOptions(self.model, self.data, self.out / name, **engine))
         attacks = tuple(replace(attack, **FEW[attack.name]) for attack in opened.attacks)
-        record = run_scan(replace(opened, attacks=attacks, budget="tiny"), progress)
+        tiny = replace(opened.sampling, budget="tiny")
+        record = run_scan(replace(opened, attacks=attacks, sampling=tiny), progress)
         assert {attack.status for attack in record.attacks} == {"completed"}
         journals = sorted((self.out / name / "evidence").glob("journal-*.jsonl"))
         lines = [line for journal in journals for line in journal.read_text().splitlines()]

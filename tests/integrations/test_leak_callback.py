@@ -292,7 +292,7 @@ def test_an_audit_leaves_the_other_gpus_to_the_training(tmp_path, monkeypatch):
         notice: str = "Using 8 GPUs: one worker each"
 
     ran: list[Any] = []
-    monkeypatch.setattr("audit.workflows.setup.open_scan", lambda _: Opened())
+    monkeypatch.setattr("audit.workflows.session.open_session", lambda _: Opened())
 
     def run_scan(opened, *_):
         ran.append(opened)

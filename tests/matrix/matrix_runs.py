@@ -10,10 +10,11 @@ from audit.corpus.manifest import load
 from audit.engine.interface import SILENT
 from audit.errors import DocauditError, ManifestError, TargetError
 from audit.record import AuditRecord, Result
+from audit.workflows.options import ScanOptions, claim_folder
 from audit.workflows.planning import plan_audit
 from audit.workflows.references import inspect_model
-from audit.workflows.scan import claim_folder, run_scan
-from audit.workflows.setup import ScanOptions, open_scan
+from audit.workflows.run import run_scan
+from audit.workflows.session import open_session
 
 UNITS = 2
 """Documents that an attack tries: one of each side."""
@@ -55,7 +56,7 @@ def run_case(case: Case, root: Path) -> dict[str, Any]:
 
 def _scan(options: ScanOptions) -> AuditRecord:
     with claim_folder(options.out):
-        return run_scan(open_scan(options), SILENT)
+        return run_scan(open_session(options), SILENT)
 
 
 def _status(result: Result) -> dict[str, str]:

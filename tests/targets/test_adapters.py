@@ -14,7 +14,7 @@ import tiny
 import torch
 from checkpoint_faults import Case, cases, change
 from safetensors.torch import load_file, save_file
-from scanned_by_engines import opened_elsewhere
+from scanned_by_engines import opened_elsewhere, work_of
 from watching import watched
 
 from audit.errors import TargetError
@@ -26,9 +26,8 @@ from audit.targets.checkpoint.loading import load_model
 from audit.targets.checkpoint.safety import quiet
 from audit.targets.encoders.loading import load, load_tokenizer
 from audit.targets.opening import open_model
-from audit.workflows import execution
 from audit.workflows.options import ScanOptions
-from audit.workflows.setup import open_scan
+from audit.workflows.session import open_session
 
 SETTINGS, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 IDS = torch.tensor([[2, 7, 9, 30, 31, 3], [2, 40, 41, 42, 8, 3]])
@@ -347,7 +346,7 @@ def test_settings_that_say_nothing_of_the_answers_are_read_over_and_import_nothi
 
 
 def test_the_base_that_an_adapter_names_is_what_the_model_was_fine_tuned_from(folder, tmp_path):
-    opened = open_scan(ScanOptions(folder, tiny.corpus(tmp_path / "data"), tmp_path / "out"))
+    opened = open_session(ScanOptions(folder, tiny.corpus(tmp_path / "data"), tmp_path / "out"))
     assert opened.prepared.train is not None
     assert opened.prepared.train.args[0].name == "bert"
 
@@ -372,8 +371,8 @@ def test_a_scan_takes_the_base_from_manifest_or_command_line(folder, base, tmp_p
     data = tiny.corpus(tmp_path / "data")
     change_settings(folder, base_model_name_or_path="org/bert-mini")
     with pytest.raises(TargetError, match="an adapter without its model"):
-        open_scan(ScanOptions(folder, data, tmp_path / "out"))
-    opened = open_scan(
+        open_session(ScanOptions(folder, data, tmp_path / "out"))
+    opened = open_session(
         ScanOptions(folder, data, tmp_path / "out", references={"pretrained": [base]})
     )
     assert opened.target.card.name == "adapter"
@@ -381,7 +380,7 @@ def test_a_scan_takes_the_base_from_manifest_or_command_line(folder, base, tmp_p
     manifest = data / "manifest.toml"
     shutil.copytree(base, data / "base")
     manifest.write_text(manifest.read_text() + '\n[references]\npretrained = "base"\n')
-    named = open_scan(ScanOptions(folder, data, tmp_path / "out"))
+    named = open_session(ScanOptions(folder, data, tmp_path / "out"))
     assert named.target.card.sha256 == opened.target.card.sha256
     from audit.corpus.manifest import load as load_corpus
 
@@ -390,7 +389,7 @@ def test_a_scan_takes_the_base_from_manifest_or_command_line(folder, base, tmp_p
     # Workers open the adapter from copies of both folders, wherever its settings say that the base
     # is.
     filled = LoadedReferences(named.prepared.same_kind)
-    source = execution.work_source(named, named.attacks[0], named.target, filled)
+    source = work_of(named, filled)
     target = opened_elsewhere(source, tmp_path / "copies").case.target
     assert target.card.sha256 == named.target.card.sha256
     assert torch.equal(target.model(IDS).logits, named.target.model(IDS).logits)

@@ -17,7 +17,7 @@ from audit.targets.checkpoint.loading import load_model
 from audit.targets.encoders.loading import load, load_tokenizer
 from audit.targets.opening import target_of
 from audit.workflows.options import ScanOptions
-from audit.workflows.setup import open_scan
+from audit.workflows.session import open_session
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 WEIGHTS = "model.safetensors"
@@ -45,7 +45,7 @@ def test_opening_a_scan_hashes_each_weights_file_once(sample, hashed, monkeypatc
         module, "refuse_unsafe", lambda folder: (checked.update([str(folder)]), refuse(folder))[1]
     )
     folder = SAMPLES / sample
-    opened = open_scan(ScanOptions(folder / "model", folder / "data", Path(), budget="quick"))
+    opened = open_session(ScanOptions(folder / "model", folder / "data", Path(), budget="quick"))
     weights = {name: count for name, count in hashed.items() if name.endswith(WEIGHTS)}
     assert str(folder / "model" / WEIGHTS) in weights
     assert len(weights) > 1 or not opened.prepared.same_kind

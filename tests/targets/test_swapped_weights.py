@@ -16,10 +16,10 @@ from audit.extensions.papers import utterance_target
 from audit.targets.checkpoint import loading as weights
 from audit.targets.checkpoint import safety
 from audit.targets.checkpoint.folder import open_checkpoint
-from audit.workflows import scan
+from audit.workflows import attacking
 from audit.workflows.options import ScanOptions
-from audit.workflows.scan import run_scan
-from audit.workflows.setup import ScanSetup, open_scan
+from audit.workflows.run import run_scan
+from audit.workflows.session import Session, open_session
 
 WEIGHTS = "model.safetensors"
 KIND = "token-classification"
@@ -30,13 +30,13 @@ def model(checkpoints, tmp_path):
     return Path(shutil.copytree(checkpoints("layoutlm", KIND, 2), tmp_path / "model"))
 
 
-def opened(model: Path, tmp_path: Path, **settings: Any) -> ScanSetup:
+def opened(model: Path, tmp_path: Path, **settings: Any) -> Session:
     """A scan of membership, as small as it gets."""
     data, out = tmp_path / "data", tmp_path / "out"
     if not data.exists():
         tiny.corpus(data, public=0)
     (out / "evidence").mkdir(parents=True, exist_ok=True)
-    return open_scan(
+    return open_session(
         ScanOptions(model, data, out, only=("membership",), budget="quick", **settings)
     )
 
@@ -79,14 +79,15 @@ def test_weights_that_are_swapped_as_they_are_loaded_end_the_scan(
     ],
 )
 def test_files_that_change_during_a_scan_end_it(name, change, model, tmp_path, monkeypatch):
-    setup, measure = opened(model, tmp_path), scan._Run._measure
+    setup = opened(model, tmp_path)
+    measure = attacking.measure
 
     def changing(*arguments: Any) -> Any:
         result = measure(*arguments)
         change(model / name)
         return result
 
-    monkeypatch.setattr(scan._Run, "_measure", changing)
+    monkeypatch.setattr(attacking, "measure", changing)
     with pytest.raises(TargetError, match=f"{name} is not what it was"):
         run_scan(setup, SILENT)
 

@@ -36,7 +36,7 @@ from audit.targets.encoders.loading import load
 from audit.targets.interface import AnswerLoss, MaskedLoss
 from audit.targets.opening import open_model, target_of
 from audit.workflows.options import ScanOptions
-from audit.workflows.setup import ScanSetup, open_scan
+from audit.workflows.session import Session, open_session
 
 RECIPE = Recipe(epochs=2, learning_rate=1e-2, batch_size=4)
 
@@ -100,7 +100,7 @@ def test_a_baseline_of_an_adapter_is_trained_as_it_was(base, adapter, tmp_path, 
         words,
         [digest.hex() for digest in open_checkpoint(base).weights],
     )
-    opened = open_scan(
+    opened = open_session(
         ScanOptions(
             adapter, tmp_path / "data", tmp_path / "report", references={"baselines": [folder]}
         )
@@ -215,7 +215,7 @@ def test_the_base_of_an_adapter_is_the_pretrained_reference_and_in_memory_once(
     tiny.corpus(tmp_path / "pages", kind="mlm")
     asked_pages.corpus(tmp_path / "asked", members=3, heldout=3)
     for start, adapter, data in ((base, tmp_path / "masked", "pages"), (*chat, "asked")):
-        opened = open_scan(ScanOptions(adapter, tmp_path / data, tmp_path / "out", device="cpu"))
+        opened = open_session(ScanOptions(adapter, tmp_path / data, tmp_path / "out", device="cpu"))
         (reference,) = [one for one in opened.prepared.same_kind if one.role == "pretrained"]
         assert (reference.source, reference.card.card.sha256) == (
             "adapter",
@@ -245,7 +245,7 @@ def test_the_base_of_an_adapter_is_the_pretrained_reference_and_in_memory_once(
         )
 
 
-def queries_of(opened: ScanSetup) -> list[Any]:
+def queries_of(opened: Session) -> list[Any]:
     """A question about each of three documents, or about its first tokens."""
     documents = opened.corpus.documents[:3]
     if AnswerLoss in opened.target.answers:
@@ -284,12 +284,12 @@ def test_the_audited_adapter_itself_is_no_baseline_merged_or_not(adapter, base, 
         (copy, "the target's own weights"),
     ):
         with pytest.raises(TargetError, match=reason):
-            open_scan(
+            open_session(
                 ScanOptions(adapter, data, tmp_path / "report", references={"baselines": [folder]})
             )
     other = tmp_path / "other"
     adapters.tagger(base, other, r=2, lora_alpha=9)
-    opened = open_scan(
+    opened = open_session(
         ScanOptions(adapter, data, tmp_path / "report", references={"baselines": [other]})
     )
     assert "baseline-0" in {reference.role for reference in opened.prepared.same_kind}

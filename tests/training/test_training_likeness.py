@@ -23,7 +23,7 @@ from audit.references.training import train_baseline
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.workflows.options import ScanOptions
-from audit.workflows.setup import ScanSetup, open_scan
+from audit.workflows.session import Session, open_session
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 
@@ -45,9 +45,9 @@ def noisy(source: Path, copy: Path, noise: float | str) -> Path:
     return copy
 
 
-def opened(sample: str, **references: Path) -> ScanSetup:
+def opened(sample: str, **references: Path) -> Session:
     folder, given = SAMPLES / sample, {name: [path] for name, path in references.items()}
-    return open_scan(
+    return open_session(
         ScanOptions(folder / "model", folder / "data", Path(), budget="quick", references=given)
     )
 

@@ -16,7 +16,7 @@ from audit.references.provenance import FILE_NAME
 from audit.references.training import train_baseline
 from audit.targets.interface import BestIntent
 from audit.workflows.options import ScanOptions
-from audit.workflows.setup import open_scan
+from audit.workflows.session import open_session
 
 RECIPE = TrainingRecipe(epochs=25, batch_size=4, learning_rate=1e-2)
 
@@ -74,7 +74,7 @@ def test_an_owner_trains_it_with_the_command_and_scans_with_it(data, model, tmp_
     assert not {"sara", "abba"} & {*own.vocabulary.words}  # the members' artists
     assert (folder / FILE_NAME).is_file()
     # The audited model gave its sizes only, so this is no model that was trained from it.
-    opened = open_scan(
+    opened = open_session(
         ScanOptions(model, data.root, tmp_path / "out", "quick", references={"baselines": [folder]})
     )
     assert [reference.role for reference in opened.prepared.same_kind] == ["baseline-0"]

@@ -156,7 +156,7 @@ def check_audit(audit: QuickAudit) -> QuickAudit:
     Raises:
         UsageError: no data set is there, or an option names nothing.
     """
-    from audit.workflows.setup import choose_attacks
+    from audit.workflows.session import choose_attacks
 
     if not (audit.data / "manifest.toml").is_file():
         raise UsageError(
@@ -226,18 +226,18 @@ def write_record(options: ScanOptions, policy: str) -> None:
     """
     # Load torch and the attacks, which the training process need not.
     from audit.workflows.scan import run_under
-    from audit.workflows.setup import open_scan
+    from audit.workflows.session import open_session
 
     check_apart(options)
     judging_policy = load_policy(policy)
     # The training has the other GPUs.
-    opened = replace(open_scan(options), engine=LocalEngine(options.width), notice="")
+    session = replace(open_session(options), engine=LocalEngine(options.width), notice="")
     if options.cache is not None:
         # Models trained on the data set, which is why it is as private as what an audit finds.
         options.cache.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         protect(options.cache.parent)
     with claim_folder(options.out, options.evidence):
-        record = run_under(judging_policy, opened, SILENT)
+        record = run_under(judging_policy, session, SILENT)
         records.write(record, options.out / "record.json")
 
 

@@ -206,7 +206,7 @@ def _compare(
 ) -> Generator[str, None, Comparison]:
     """Compare the scans before and after."""
     both: tuple[AuditRecord, AuditRecord] = before.record, after.record
-    evidence = before.opened.options.evidence, after.opened.options.evidence
+    evidence = before.session.options.evidence, after.session.options.evidence
     effects, missing = effects_on_attacks(both, evidence, plan.policy, plan.progress)
     decisions = zip(before.verdict.decisions, after.verdict.decisions, strict=True)
     rng = np.random.default_rng([plan.options.seed, *defense.name.encode()])
@@ -240,7 +240,7 @@ def _key(defense: Defense, before: ScanOfSide, plan: _Plan) -> str:
     """Hash everything that a comparison depends on, beside the clock."""
     record = before.record
     settings = []
-    for attack in before.opened.attacks:
+    for attack in before.session.attacks:
         values = sorted((key, repr(value)) for key, value in asdict(attack).items())
         settings.append([attack.name, values])
     references = plan.options.references

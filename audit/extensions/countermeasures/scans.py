@@ -31,8 +31,9 @@ from audit.targets.checkpoint.content import is_adapter
 from audit.targets.opening import device_named, open_model, trainer_of
 from audit.targets.utility import usefulness_by_document
 from audit.workflows.options import ScanOptions, hold_evidence, writing
-from audit.workflows.scan import audit_checkpoint, read_outcomes
-from audit.workflows.setup import ScanSetup, open_scan
+from audit.workflows.run import read_outcomes
+from audit.workflows.scan import audit_checkpoint
+from audit.workflows.session import Session, open_session
 
 Answers = tuple[npt.ArrayLike, Sequence[str]]
 MIN_DOCUMENTS = 2
@@ -44,13 +45,13 @@ class ScanOfSide:
     """A scan that has run.
 
     Attributes:
-        opened: the scan as it was opened; its evidence holds the values of units.
+        session: the scan as it was opened; its evidence holds the values of units.
         record: of the scan.
         verdict: on it.
         useful: by measure, the sums behind the usefulness.
     """
 
-    opened: ScanSetup
+    session: Session
     record: AuditRecord
     verdict: Verdict
     useful: Mapping[str, Ratios]
@@ -73,12 +74,13 @@ def run_side(
         DocauditError: the scan cannot start or go on.
     """
     # The same trials of both sides, however fast each of them is.
-    opened = replace(open_scan(options), shares={})
-    yield from opened.warnings
-    result = audit_checkpoint(opened, policy, progress)
+    session = open_session(options)
+    session = replace(session, sampling=session.sampling.with_least_shares())
+    yield from session.warnings
+    result = audit_checkpoint(session, policy, progress)
     yield from result.warnings
-    useful = usefulness_by_document(opened.defended(opened.target), opened.corpus, options.seed)
-    return ScanOfSide(opened, result.record, result.verdict, useful)
+    useful = usefulness_by_document(session.case.target, session.corpus, options.seed)
+    return ScanOfSide(session, result.record, result.verdict, useful)
 
 
 def check(defense: Defense, options: ScanOptions) -> None:
@@ -164,10 +166,10 @@ def refusals_as_sign(
         and side.record.completed.get("memorisation")
     ):
         return None
-    case, trials, outcomes = read_outcomes(side.opened, "memorisation", progress)
-    members = {document.id for document in case.corpus.of("member")}
+    planned, outcomes = read_outcomes(side.session, "memorisation", progress)
+    members = {document.id for document in planned.case.corpus.of("member")}
     sides: dict[bool, tuple[list[float], list[str]]] = {True: ([], []), False: ([], [])}
-    for trial, outcome in zip(trials, outcomes, strict=True):
+    for trial, outcome in zip(planned.trials, outcomes, strict=True):
         replies = outcome.get("replies", {}).get("exact")
         if replies is not None and outcome["status"] == PROVEN:
             answers, documents = sides[trial.unit in members]

@@ -1,0 +1,211 @@
+"""Check a model and a data set before anything is tried.
+
+`inspect`, `plan`, `references` and `scan` refuse the same models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
+
+from audit.attacks import text_of
+from audit.attacks.interface import Attack, nothing_to_try, why_inapplicable
+from audit.cards import CorpusCard, Forgotten
+from audit.case import Case
+from audit.corpus.documents import Corpus
+from audit.corpus.near_copies import (
+    NO_COPIES,
+    Copies,
+    counts_left_out,
+    find_copies,
+    without_copies,
+)
+from audit.corpus.summary import card
+from audit.engine.interface import Trial
+from audit.errors import ManifestError, UsageError
+from audit.files import table_beside
+from audit.report.remedies import QueryDefense
+from audit.targets import opening
+from audit.targets.answering.loading import is_answering
+from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, NumberFormat, in_format
+from audit.targets.checkpoint.safety import method_of
+from audit.targets.extractive import is_extractive
+from audit.targets.interface import MaskedLoss, Target
+from audit.workflows.defended import wrap_target
+
+TEXTS = table_beside(__file__, "checking.toml")
+
+
+@dataclass(frozen=True)
+class AuditedData:
+    """A data set, and what an audit leaves out of it.
+
+    Attributes:
+        whole: the data set as it was loaded.
+        corpus: the same without the documents that `copies` and `unread` leave out.
+        copies: near copies between splits.
+        unread: documents and questions that the model does not read.
+        forgotten: counts of the documents that were to be forgotten; None where the audit is not
+            about these.
+    """
+
+    whole: Corpus
+    corpus: Corpus
+    copies: Copies = NO_COPIES
+    unread: opening.Unread = opening.NONE_UNREAD
+    forgotten: Forgotten | None = None
+
+    @classmethod
+    def for_text(cls, whole: Corpus) -> AuditedData:
+        """Leave near copies out of a data set whose text alone is audited."""
+        copies = find_copies(whole)
+        return cls(whole, without_copies(whole, copies), copies)
+
+    @classmethod
+    def for_model(cls, whole: Corpus, target: opening.Checkpoint) -> AuditedData:
+        """Leave near copies out of a data set, and what the model does not read."""
+        copies = find_copies(whole)
+        unread = opening.find_unread(target, whole)
+        corpus = opening.without_unread(without_copies(whole, copies), unread)
+        return cls(whole, corpus, copies, unread)
+
+    @property
+    def left_out(self) -> frozenset[str]:
+        """Return the ids of the documents that are left out."""
+        return self.copies.left_out | self.unread.documents
+
+    def card(self) -> CorpusCard:
+        """Describe the audited documents for a record, and count those that are left out."""
+        return replace(
+            card(self.corpus),
+            near_copies=counts_left_out(self.whole, self.copies.left_out),
+            unread=counts_left_out(self.whole, self.unread.documents),
+            unread_questions=opening.count_questions(self.whole, self.unread),
+            forgotten=self.forgotten,
+        )
+
+
+@dataclass(frozen=True)
+class CheckedModel:
+    """A model that a scan takes with a data set.
+
+    Attributes:
+        target: the model.
+        data: the data set.
+        applicable: the attacks that the model can be put to.
+        trials: what each of these attacks finds to try, by its name.
+    """
+
+    target: opening.Checkpoint
+    data: AuditedData
+    applicable: tuple[Attack, ...]
+    trials: Mapping[str, Sequence[Trial]]
+
+    @property
+    def corpus(self) -> Corpus:
+        """Return the audited documents."""
+        return self.data.corpus
+
+
+def check_model(
+    folder: AnyFolder,
+    whole: Corpus,
+    attacks: Sequence[Attack],
+    device: str = "cpu",
+    batch_size: int | None = None,
+    guard: QueryDefense | None = None,
+) -> CheckedModel:
+    """Load a model and refuse what no scan takes.
+
+    Args:
+        folder: folder of the model.
+        whole: the data set as it was loaded.
+        attacks: the attacks that may be run.
+        device: "cpu", "cuda" or "mps".
+        batch_size: see `ScanOptions`.
+        guard: the countermeasure that the model is asked behind.
+
+    Raises:
+        TargetError: it cannot be loaded, or is for other documents or another task.
+        ManifestError: the documents lack what it reads, or give no attack anything to try.
+    """
+    target = opening.target_of(folder, whole, device, batch_size, batch_size)
+    opening.check(target, whole)
+    data = AuditedData.for_model(whole, target)
+    trials = find_trials(attacks, Case(wrap_target(guard, target), data.corpus))
+    applicable = tuple(attack for attack in attacks if attack.name in trials)
+    return CheckedModel(target, data, applicable, trials)
+
+
+def find_trials(attacks: Sequence[Attack], case: Case) -> dict[str, Sequence[Trial]]:
+    """List what each attack that the model can be put to finds to try, by its name.
+
+    Raises:
+        ManifestError: the data set gives none of them anything to try.
+    """
+    applicable = [attack for attack in attacks if why_inapplicable(attack, case) is None]
+    trials: dict[str, Sequence[Trial]] = {attack.name: attack.trials(case) for attack in applicable}
+    if applicable and not any(trials.values()):
+        reasons = {attack.name: nothing_to_try(attack, case) for attack in applicable}
+        problems = [f"{name}: {reason.why}" for name, reason in reasons.items()]
+        raise ManifestError(problems, next(iter(reasons.values())).fix)
+    return trials
+
+
+def open_target(
+    model_dir: Path, corpus: Corpus, references: Mapping[str, Sequence[Path]]
+) -> CheckpointFolder:
+    """Open the folder of the audited model; an adapter's base may be among the references."""
+    return opening.open_model(model_dir, corpus, next(iter(references.get("pretrained", ())), None))
+
+
+def usable_references(attacks: Sequence[Attack], target: Target) -> set[str]:
+    """List the references that these attacks need or take and that the target can be compared with.
+
+    Attacks that can do without the public model take it beside a masked language model only, which
+    alone can be asked the same.
+    """
+    able = [
+        attack for attack in attacks if target.card.is_model or not text_of(attack.name).needs_model
+    ]
+    needs = {need for attack in able for need in (*attack.needs, *attack.uses)}
+    if MaskedLoss not in target.answers and not any(
+        "auxiliary" in attack.needs for attack in attacks
+    ):
+        needs.discard("auxiliary")
+    return needs
+
+
+def doubt_draw(model: CheckpointFolder, corpus: Corpus) -> tuple[str, ...]:
+    """Warn of weights that are older than the draw of membership: they cannot have been trained on it.
+
+    The days of files are weak evidence, for copying changes them: the warning says so, and nothing
+    is refused.
+    """
+    membership = corpus.manifest.membership
+    written = model.weights_written
+    if membership.drawn is None or written is None or str(written) >= membership.drawn:
+        return ()
+    return (
+        TEXTS["before_draw"].format(
+            day=membership.drawn, by=membership.drawn_by, model=model, written=written
+        ),
+    )
+
+
+def hold_weights(folder: CheckpointFolder, dtype: str) -> CheckpointFolder:
+    """Return the folder of a model that answers, to be loaded in the number format that was asked for.
+
+    Encoders keep float32 weights: attacks take their gradients, and compare losses that rounding
+    would hide.
+
+    Raises:
+        UsageError: the weights are quantised.
+    """
+    if dtype == "auto" or not (is_answering(folder) or is_extractive(folder)):
+        return folder
+    if method_of(folder.config) is not None:
+        raise UsageError(f"--dtype {dtype}: the weights of {folder} are quantised", "leave it out")
+    return in_format(folder, cast("NumberFormat", dtype))
