@@ -41,7 +41,7 @@ def work_of(
     target: Checkpoint | None = None,
     attack: Attack | None = None,
 ) -> WorkSource:
-    """An attack's work as an engine gets it; unless named, of the first attack on the session's model."""
+    """An attack's work as an engine gets it; else of the first attack, on the session's model."""
     target = target or session.target
     attack = attack or session.attacks[0]
     case = session.case_in_format(session.case_with(loaded), target)
