@@ -52,7 +52,7 @@ def trials_of(units):
 def units_of(trials):
     found = {}
     for trial in trials:
-        found.setdefault(side_of(trial.stratum), set()).add(trial.unit)
+        found.setdefault(side_of(trial.stratum), set()).add(trial.cluster)
     return found
 
 

@@ -70,7 +70,7 @@ def test_a_model_s_trials_are_counted_and_timed_and_nothing_is_written(data, che
         tried = sample(everything, SHARES[budget], 0)
         assert costs["reconstruction"]["exact"]
         assert costs["reconstruction"]["trials"] == len(tried) > 0
-        assert sum(costs["reconstruction"]["reached"]) == len({trial.unit for trial in tried})
+        assert sum(costs["reconstruction"]["reached"]) == len({trial.cluster for trial in tried})
         assert costs["memorisation"]["inapplicable"]
         out.unlink()
         seconds, memory = costs["reconstruction"]["seconds"], costs["reconstruction"]["memory"]

@@ -208,7 +208,7 @@ def of_trials(
     Raises:
         ManifestError: an image is missing, damaged or too large.
     """
-    strata = {trial.unit: trial.stratum for trial in sample(trials, share, USUAL)}
+    strata = {trial.cluster: trial.stratum for trial in sample(trials, share, USUAL)}
     if unit == "documents":
         tried = [document for document in corpus.documents if document.id in strata]
         return by_split(corpus, tried, progress)

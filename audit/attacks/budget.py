@@ -66,8 +66,8 @@ def sample(
         ordered = _round_robin(members, np.random.default_rng([seed, *name.encode()]))
         least = 0
         if kept is not None and (side := side_of(name)) in kept:
-            ordered = [trial for trial in ordered if trial.unit in kept[side]]
-            least = len({trial.unit for trial in ordered})
+            ordered = [trial for trial in ordered if trial.cluster in kept[side]]
+            least = len({trial.cluster for trial in ordered})
         taken += ordered[: max(math.ceil(share * len(ordered)), least)]
     return taken
 
@@ -142,7 +142,7 @@ def _kept_units(
     units: dict[str, set[str]] = defaultdict(set)
     for name, members in strata.items():
         if name not in (FOLDS, PUBLIC):
-            units[side_of(name)].update(trial.unit for trial in members)
+            units[side_of(name)].update(trial.cluster for trial in members)
     sides = sorted(units)
     most = [math.ceil(part * len(units[side])) for side in sides]
     if documents is not None:
@@ -163,7 +163,7 @@ def _kept_units(
 def _round_robin(trials: Sequence[Trial], rng: np.random.Generator) -> list[Trial]:
     units: dict[str, list[Trial]] = defaultdict(list)
     for trial in trials:
-        units[trial.unit].append(trial)
+        units[trial.cluster].append(trial)
     ordered = [sorted(units[unit], key=lambda trial: trial.id) for unit in sorted(units)]
     shuffled = [[members[index] for index in rng.permutation(len(members))] for members in ordered]
     order = [shuffled[index] for index in rng.permutation(len(shuffled))]

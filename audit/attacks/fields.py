@@ -135,8 +135,11 @@ def withheld(corpus: Corpus) -> Counter[str]:
 
 def trial_of(document: Document, entity: Entity, part: FieldPart = "whole") -> Trial:
     """Return the trial of a field of usual length, or of an end of it."""
-    name = f"{document.id}{JOINT}{entity.id}"
-    return Trial(name if part == "whole" else f"{name}{JOINT}{part}", document.id, document.split)
+    names = [document.id, entity.id]
+    if part != "whole":
+        names.append(part)
+    subject = (document.id, entity.id, part)
+    return Trial(JOINT.join(names), document.id, document.split, subject)
 
 
 def possible_trials(corpus: Corpus, max_tokens: int) -> list[Trial]:
@@ -168,11 +171,11 @@ def all_fields(case: Case, min_tokens: int, max_tokens: int) -> Iterator[Field]:
 
 def field_of(case: Case, trial: Trial, min_tokens: int, max_tokens: int) -> Field:
     """Return the field, or the end of a long field, that a trial is about."""
-    document = case.corpus.document(trial.unit)
-    name, _, end = trial.id.removeprefix(f"{trial.unit}{JOINT}").partition(JOINT)
-    entity = next(entity for entity in document.entities if entity.id == name)
+    document_id, entity_id, part = trial.subject
+    document = case.corpus.document(document_id)
+    entity = next(entity for entity in document.entities if entity.id == entity_id)
     fields = _examined(case, document, entity, min_tokens, max_tokens)
-    return next(field for field in fields if field.part == (end or "whole"))
+    return next(field for field in fields if field.part == part)
 
 
 def _examined(

@@ -242,7 +242,7 @@ def scores_of(trials: Iterable[Trial], taken: Bools, member: Bools, values: Floa
     """Return the values of the trials that `taken` marks; all arrays have shape (n_trials,)."""
     scored = [trial for trial, is_taken in zip(trials, taken, strict=True) if is_taken]
     ids = [trial.id for trial in scored]
-    clusters = [trial.unit for trial in scored]
+    clusters = [trial.cluster for trial in scored]
     return UnitScores(ids, clusters, member[taken], values[taken])
 
 

@@ -53,8 +53,11 @@ class AskedQuestion:
     @property
     def trial(self) -> Trial:
         """Return the question as a trial: clustered by document, sampled by split, those that docaudit made apart."""
-        stratum = self.document.split + " unasked" * self.unasked
-        return Trial(f"{self.document.id}{JOINT}{self.question.id}", self.document.id, stratum)
+        stratum = self.document.split
+        if self.unasked:
+            stratum += " unasked"
+        subject = (self.document.id, self.question.id)
+        return Trial(JOINT.join(subject), self.document.id, stratum, subject)
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -158,17 +161,14 @@ def _phrasings(corpus: Corpus) -> dict[str, str]:
 
 def question_of(corpus: Corpus, trial: Trial) -> AskedQuestion:
     """Return the question of a trial."""
-    document = corpus.document(trial.unit)
-    name = trial.id.removeprefix(f"{trial.unit}{JOINT}")
+    document_id, name = trial.subject
+    document = corpus.document(document_id)
     if name.startswith(JOINT):
-        return _made(
-            corpus,
-            document,
-            next(entity for entity in document.entities if entity.id == name.removeprefix(JOINT)),
-        )
-    return AskedQuestion(
-        document, next(question for question in document.questions if question.id == name)
-    )
+        entity_id = name.removeprefix(JOINT)
+        entity = next(entity for entity in document.entities if entity.id == entity_id)
+        return _made(corpus, document, entity)
+    question = next(question for question in document.questions if question.id == name)
+    return AskedQuestion(document, question)
 
 
 def trained_on(corpus: Corpus, names: Mapping[str, str] = {}) -> Mapping[str, AbstractSet[str]]:

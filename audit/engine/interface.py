@@ -22,14 +22,17 @@ class Trial:
     """One thing to try.
 
     Attributes:
-        id: unique within the attack.
-        unit: what the statistics cluster by (a document, a provider).
+        id: name of the trial, unique within the attack.
+        cluster: what the statistics cluster by (a document, a provider).
         stratum: trials are sampled within strata (a split).
+        subject: names of what the trial is about, as its attack reads them: a document and a field,
+            for example. Empty where `cluster` says it.
     """
 
     id: str
-    unit: str
+    cluster: str
     stratum: str = ""
+    subject: tuple[str, ...] = ()
 
 
 class Answerer(Protocol):

@@ -384,7 +384,7 @@ def _reached(most: Sides, trials: Sequence[Trial]) -> Sides:
     Trials in folds take all units; canaries are tried in an order that does not depend on their
     side.
     """
-    tried = {(side_of(trial.stratum), trial.unit) for trial in trials}
+    tried = {(side_of(trial.stratum), trial.cluster) for trial in trials}
     members, others = (sum(side in names for side, _ in tried) for names in (MEMBERS, OTHERS))
     if any(trial.stratum == FOLDS for trial in trials):
         return most

@@ -193,7 +193,7 @@ class _Teaching(Work):
             Step(found.ids, found.logits, loss, _find(found.ids, token))
             for found, loss, token in zip(candidates, losses, truth, strict=True)
         ]
-        return TaughtField(trial.unit, tuple(steps))
+        return TaughtField(trial.cluster, tuple(steps))
 
 
 def _find(ids: Ints, token: int) -> int | None:

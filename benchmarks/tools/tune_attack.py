@@ -264,7 +264,7 @@ def _shadow_case(
     reason = why(attack, Case(opened.target, members), "model")
     if reason is not None:
         raise TargetError(f"{options.model_dir}: {reason}")
-    units = {trial.unit for trial in attack.usual_trials(Case(opened.target, members))}
+    units = {trial.cluster for trial in attack.usual_trials(Case(opened.target, members))}
     if len(units) < FOLDS:
         raise ManifestError(
             f"{len(units)} of the {len(members.documents)} public documents of the shadow target hold a field of "

@@ -352,7 +352,7 @@ def test_a_document_gives_no_more_values_than_asked_for():
     data = corpus(10, 10)
     case = Case(Knowing(data), data)
     trials = AttributeInference(n_per_document=1).trials(case)
-    assert sorted(trial.unit for trial in trials) == ids(data, "member") + ids(data, "heldout")
+    assert sorted(trial.cluster for trial in trials) == ids(data, "member") + ids(data, "heldout")
     assert len(AttributeInference().trials(case)) == 40
     assert AttributeInference(n_per_document=1).ablations
     assert not AttributeInference.preset("quick").ablations

@@ -248,7 +248,7 @@ def test_a_token_classifier_is_asked_for_the_loss_of_its_pages_as_they_are():
     )
     case, attack = Case(target, whole, references), MembershipInference()
     trials, _, findings = run(attack, case)
-    assert "m0" not in {trial.unit for trial in trials}  # its loss reads nothing
+    assert "m0" not in {trial.cluster for trial in trials}  # its loss reads nothing
     assert counts(findings)["left out: nothing to read"] == 1
     for score in ("calibrated", "lira"):
         assert measured(findings, f"auc.{score}").low > 0.5, score
@@ -377,7 +377,9 @@ def test_by_provider_as_many_members_as_held_out_documents_of_each_are_compared(
     whole = provided(corpus(74, 32, assigned="by-provider"), provider_of)
     attack = MembershipInference()
     trials, _, findings = run(attack, Case(Knowing(), whole))
-    kept = Counter((whole.document(trial.unit).provider.lower(), trial.stratum) for trial in trials)
+    kept = Counter(
+        (whole.document(trial.cluster).provider.lower(), trial.stratum) for trial in trials
+    )
     assert kept == {
         (name.lower(), split): 4 for name in providers[:6] for split in ("member", "heldout")
     }

@@ -77,9 +77,9 @@ def test_nothing_is_kept_that_was_not_there_and_order_decides_nothing(inside, ou
     turned = [{"documents": outcome["documents"][::-1]} for outcome in outcomes[::-1]]
     again = match_sides(trials[::-1], turned)
     kept = {
-        trial.unit: outcome for trial, outcome in zip(again.trials, again.outcomes, strict=True)
+        trial.cluster: outcome for trial, outcome in zip(again.trials, again.outcomes, strict=True)
     }
-    assert [kept[trial.unit] for trial in found.trials] == [*found.outcomes]
+    assert [kept[trial.cluster] for trial in found.trials] == [*found.outcomes]
 
 
 def test_sides_of_other_sizes_get_the_same_distribution():
@@ -116,5 +116,5 @@ def test_partners_have_the_same_rank_or_quantile():
 def test_a_provider_of_whom_nothing_was_asked_is_dropped_and_one_side_alone_is_left_as_it_is():
     trials, outcomes = providers([[1], [0]], [[1], []])
     found = match_sides(trials, outcomes)
-    assert ([trial.unit for trial in found.trials], found.dropped) == (["in 0", "out 0"], 2)
+    assert ([trial.cluster for trial in found.trials], found.dropped) == (["in 0", "out 0"], 2)
     assert table_of(match_sides(*providers([[3, 1], [2]], []))).n_questions.tolist() == [4, 2]

@@ -54,16 +54,16 @@ def test_each_stratum_gives_its_share_rounded_up(trials, share, seed):
 
 @given(many_trials(), shares, seeds)
 def test_no_unit_has_a_second_turn_before_every_other_had_its_first(trials, share, seed):
-    available = Counter(trial.unit for trial in trials)
+    available = Counter(trial.cluster for trial in trials)
     for taken in by_stratum(sample(trials, share, seed)).values():
-        stratum = {trial.unit for trial in trials if trial.stratum == taken[0].stratum}
+        stratum = {trial.cluster for trial in trials if trial.stratum == taken[0].stratum}
         turns: Counter[str] = Counter()
         for trial in taken:
             waiting = [
-                unit for unit in stratum if turns[unit] < min(turns[trial.unit], available[unit])
+                unit for unit in stratum if turns[unit] < min(turns[trial.cluster], available[unit])
             ]
             assert not waiting
-            turns[trial.unit] += 1
+            turns[trial.cluster] += 1
 
 
 @given(many_trials(), seeds, st.randoms())
@@ -86,7 +86,9 @@ def test_the_seed_decides_which_units_and_which_of_their_trials():
         for number in range(4)
     ]
     taken = [sample(trials, 0.25, seed) for seed in range(200)]
-    assert all({trial.unit for trial in trials} == {trial.unit for trial in some} for some in taken)
+    assert all(
+        {trial.cluster for trial in trials} == {trial.cluster for trial in some} for some in taken
+    )
     first = Counter(some[0] for some in taken)
     assert len(first) > 60  # of 80: no trial is preferred
     assert taken[3] == sample(trials, 0.25, 3)

@@ -68,7 +68,7 @@ class LossGap(Attack):
         ]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
-        page = case.token_target.encode(case.corpus.document(trial.unit))
+        page = case.token_target.encode(case.corpus.document(trial.cluster))
         assert page is not None
         (place, *_) = page.positions_of((0,))
         (loss,) = yield from ask(
@@ -87,7 +87,7 @@ class LossGap(Attack):
         losses = np.array(outcomes, np.float64)
         member = np.array([trial.stratum == "member" for trial in trials])
         low = (losses < np.median(losses)).astype(np.float64)
-        documents = [case.corpus.document(trial.unit) for trial in trials]
+        documents = [case.corpus.document(trial.cluster) for trial in trials]
         blind = blind_baseline.by_document(case.corpus, documents, member, progress)
         differences = (
             _difference("low", low[member], low[~member]),
@@ -108,7 +108,7 @@ class LossGap(Attack):
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]
     ) -> Iterator[dict[str, Any]]:
         for trial, loss in zip(trials, outcomes, strict=True):
-            yield {"attack": self.name, "document": trial.unit, "loss": loss}
+            yield {"attack": self.name, "document": trial.cluster, "loss": loss}
 
 
 def _difference(

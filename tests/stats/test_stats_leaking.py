@@ -42,7 +42,7 @@ def test_the_draw_of_a_budget_favours_short_documents_and_the_chances_know_it(li
     ]
     tried, expected = np.zeros(20), np.zeros(20)
     for seed in range(400):
-        taken = Counter(trial.unit for trial in sample(trials, seed=seed, **limits))
+        taken = Counter(trial.cluster for trial in sample(trials, seed=seed, **limits))
         numbers = [taken[str(unit)] for unit in range(20)]
         chances = chances_to_be_tried(sizes.tolist(), numbers)
         expected += [chance_of_value(int(size), 1, chances) for size in sizes]

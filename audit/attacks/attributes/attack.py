@@ -112,7 +112,7 @@ class AttributeInference(Attack):
             everything = [trial for _, trial, _ in _plausible(case.corpus)]
         by_document: dict[str, list[Trial]] = defaultdict(list)
         for trial in everything:
-            by_document[trial.unit].append(trial)
+            by_document[trial.cluster].append(trial)
         drawn: list[Trial] = []
         for trials in by_document.values():
             scattered = measuring.scatter(trials, [trial.id for trial in trials])

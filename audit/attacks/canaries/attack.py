@@ -144,7 +144,7 @@ class Canaries(Attack):
         What is done has nothing to do with its coin, or with that of any other.
         """
         canaries = _canaries_of(case.corpus)
-        canary = next(canary for canary in canaries if canary.id == trial.unit)
+        canary = next(canary for canary in canaries if canary.id == trial.cluster)
         siblings = [sibling for sibling in canaries if sibling.id != canary.id]
         approach = self._approach(case.target)
         if approach is not None:
@@ -242,7 +242,7 @@ def _canaries_of(corpus: Corpus) -> tuple[Canary, ...]:
 
 def _canaries_tried(case: Case, trials: Sequence[Trial]) -> list[Canary]:
     by_id = {canary.id: canary for canary in _canaries_of(case.corpus)}
-    return [by_id[trial.unit] for trial in trials]
+    return [by_id[trial.cluster] for trial in trials]
 
 
 def counts_of(

@@ -110,7 +110,7 @@ class MembershipInference(Attack):
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """Ask each model for its loss of the document."""
-        document = case.corpus.document(trial.unit)
+        document = case.corpus.document(trial.cluster)
         target = yield from documents.query_document(
             case, case.target, document, self.n_masks, whole=True
         )

@@ -222,7 +222,7 @@ def score_documents(
     for split in AUDITED:
         first_copy |= group_copies(case.corpus, case.corpus.of(split))
     return ScoredDocuments(
-        ids=tuple(trial.unit for trial, _ in rows),
+        ids=tuple(trial.cluster for trial, _ in rows),
         member=member,
         columns=columns,
         missing=missing,
@@ -245,7 +245,7 @@ def _score_rows(case: Case, rows: Sequence[tuple[Trial, Json]]) -> dict[str, Sco
 
 
 def _members_of(trials: Sequence[Trial]) -> tuple[str, ...]:
-    return tuple(trial.unit for trial in trials if trial.stratum == "member")
+    return tuple(trial.cluster for trial in trials if trial.stratum == "member")
 
 
 def lacking_references(case: Case) -> dict[str, Role]:
@@ -323,7 +323,7 @@ def _by_split_models(case: Case, rows: Sequence[tuple[Trial, Json]]) -> tuple[Fl
     for index, (trial, outcome) in enumerate(rows):
         if models:
             values[index] = _column_of(outcome["splits"], "logit")
-        trained[index] = [trial.unit in split.members for split in models]
+        trained[index] = [trial.cluster in split.members for split in models]
     return values, trained
 
 

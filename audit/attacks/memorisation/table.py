@@ -135,7 +135,7 @@ def build_table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -
         unique=unique,
         weight=dict.fromkeys(values, np.ones(len(trials))),
         pii=np.array([question.pii for question in rows], np.str_),
-        cluster=np.unique([trial.unit for trial in trials], return_inverse=True)[1],
+        cluster=np.unique([trial.cluster for trial in trials], return_inverse=True)[1],
         results=_results_by_context(outcomes, n_models),
         readings=_replies(outcomes, WHOLE, "anls", n_models),
         odds=np.array(odds, float).reshape(-1, n_models),

@@ -154,7 +154,7 @@ class ProviderMembership(Attack):
         """
         reference = reference_of(case)
         documents: list[Json] = []
-        for document in providers.askable_documents(case, trial.unit):
+        for document in providers.askable_documents(case, trial.cluster):
             documents += [(yield from ask_about(case, document, reference))]
         return {"documents": documents}
 

@@ -299,7 +299,7 @@ def match_sides(trials: Sequence[Trial], outcomes: Sequence[Json]) -> Matched:
     """
     providers = _asked_providers(trials, outcomes)
     member = np.array([provider.trial.stratum == IN for provider in providers], bool)
-    names = [provider.trial.unit for provider in providers]
+    names = [provider.trial.cluster for provider in providers]
     limits = limit_to_partners(
         [(len(provider.documents),) for provider in providers], member, names
     )
@@ -404,7 +404,7 @@ def table_of(matched: Matched) -> ProviderTable:
             features[name] = column
     user = np.array([_mean(_likelihood_gains(outcome)) for outcome in outcomes], np.float64)
     return ProviderTable(
-        names=tuple(trial.unit for trial in matched.trials),
+        names=tuple(trial.cluster for trial in matched.trials),
         member=np.array([trial.stratum == IN for trial in matched.trials], bool),
         n_questions=np.array([len(_questions(outcome)) for outcome in outcomes], np.int64),
         n_documents=np.array([len(outcome["documents"]) for outcome in outcomes], np.int64),

@@ -130,10 +130,10 @@ class RedactionContext(Attack):
         """Make one for each fold, and one for each document that the target is asked about."""
         if self._lacks(case.corpus) is not None:
             return []
-        folds = [
-            f"{_declared(case.corpus)}/{number:02}/linear-svm" for number in range(self.n_folds)
-        ]
-        trials = [Trial(fold, fold, FOLDS) for fold in folds]
+        trials = []
+        for number in range(self.n_folds):
+            name = f"{_declared(case.corpus)}/{number:02}/linear-svm"
+            trials.append(Trial(name, name, FOLDS, subject=(str(number),)))
         if can_guess(case.target):
             redacted = {span.document for span in redacted_spans(case.corpus.of(*AUDITED), "fixed")}
             trials += [
@@ -158,7 +158,7 @@ class RedactionContext(Attack):
             predicted = {"predicted": np.asarray(classifier.predict(second))}
             predicted |= contexts.predict_blindly(training, tried)
             return {name: column.tolist() for name, column in predicted.items()}
-        document = case.corpus.document(trial.unit)
+        document = case.corpus.document(trial.cluster)
         entities = {entity.id: entity for entity in document.entities}
         guesses: dict[str, Guess | None] = {}
         for span in redacted_spans([document], "fixed"):
@@ -186,7 +186,7 @@ class RedactionContext(Attack):
             partial(worst_class_of, predictions),
         ]
         measured = run_jobs("redaction: intervals", jobs, progress)
-        guesses = {trial.unit: outcome for trial, outcome in tried if trial.stratum != FOLDS}
+        guesses = {trial.cluster: outcome for trial, outcome in tried if trial.stratum != FOLDS}
         gains, n_guessed = measure_gain(case, samples, guesses, streams, progress)
         progress.stage("redaction: page images", len(case.corpus.documents))
         covered = count_covered(case.corpus, progress.advance)
@@ -268,8 +268,9 @@ def gather(samples: contexts.Samples, tried: Sequence[tuple[Trial, Json]]) -> Pr
 
 
 def number_of(trial: Trial) -> int:
-    """Return the fold of a trial: its id is MASK/FOLD/CLASSIFIER."""
-    return int(trial.id.split("/")[1])
+    """Return the number of the fold that a trial predicts."""
+    (number,) = trial.subject
+    return int(number)
 
 
 def kinds_of(predictions: Predictions) -> Iterator[Count]:

@@ -172,9 +172,9 @@ def refusals_as_sign(
     for trial, outcome in zip(planned.trials, outcomes, strict=True):
         replies = outcome.get("replies", {}).get("exact")
         if replies is not None and outcome["status"] == PROVEN:
-            answers, documents = sides[trial.unit in members]
+            answers, documents = sides[trial.cluster in members]
             answers.append(float(defense.refuses(replies[0]["text"])))
-            documents.append(trial.unit)
+            documents.append(trial.cluster)
     if any(len(set(documents)) < MIN_DOCUMENTS for _, documents in sides.values()):
         yield "fewer than two training or unseen documents have questions: the side channel is not measured"
         return None
