@@ -8,10 +8,10 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from audit.attacks.battery import BATTERY
-from audit.attacks.interface import why_inapplicable
+from audit.attacks.interface import Attack, why_inapplicable
 from audit.case import Case
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
@@ -21,7 +21,7 @@ from audit.references import TEXTS, load, recommends_splits, training
 from audit.references.resolve import prepare
 from audit.targets.checkpoint.content import is_adapter
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, stated_guarantee
-from audit.targets.opening import device_named, threads, trainer_of
+from audit.targets.opening import Checkpoint, device_named, threads, trainer_of
 from audit.workflows.checking import (
     CheckedModel,
     check_model,
@@ -43,7 +43,7 @@ class ReferenceNeed:
     """One reference and the attacks that take it.
 
     Attributes:
-        name: of the reference, as `--reference` takes it.
+        name: name of the reference, as `--reference` takes it.
         needed_by: attacks that cannot run without it.
         used_by: attacks that are weaker without it.
         state: "there": named in the manifest or on the command line; "trained by the scan": from
@@ -105,31 +105,38 @@ def inspect_model(model_dir: Path, corpus: Corpus, data_dir: Path, given: Given)
     """
     folder, checked = _open(model_dir, corpus, given)
     case = Case(checked.target, checked.corpus)
-    strata = {name: Counter(trial.stratum for trial in own) for name, own in checked.trials.items()}
+    inapplicable = {}
+    for attack in STANDARD:
+        reason = why_inapplicable(attack, case)
+        if reason is not None:
+            inapplicable[attack.name] = reason
     _, doubts = stated_guarantee(folder)
     needs = needs_of(checked, data_dir, model_dir, given)
+    skipped = {}
+    for need in needs:
+        if _is_missing(need):
+            skipped.update(dict.fromkeys(need.needed_by, _why_skipped(need)))
     return InspectedModel(
-        checked.target.card.architecture,
-        {
-            one.name: reason
-            for one in STANDARD
-            if (reason := why_inapplicable(one, case)) is not None
-        },
-        tuple((name, *one) for name, own in strata.items() for one in sorted(own.items())),
-        (
+        architecture=checked.target.card.architecture,
+        inapplicable=inapplicable,
+        trials=tuple(_trial_counts(checked)),
+        warnings=(
             *checked.data.copies.warnings,
             *checked.data.unread.warnings,
             *doubts,
             *doubt_draw(folder, corpus),
         ),
-        tuple(missing(needs)),
-        {
-            attack: _why_skipped(need)
-            for need in needs
-            if _is_missing(need)
-            for attack in need.needed_by
-        },
+        lacking=tuple(missing(needs)),
+        skipped=skipped,
     )
+
+
+def _trial_counts(checked: CheckedModel) -> Iterator[tuple[str, str, int]]:
+    """Yield attack, stratum and number of trials."""
+    for attack, trials in checked.trials.items():
+        strata = Counter(trial.stratum for trial in trials)
+        for stratum, n_trials in sorted(strata.items()):
+            yield attack, stratum, n_trials
 
 
 def list_references(data_dir: Path, model_dir: Path, given: Given, device: str = "auto") -> Needs:
@@ -148,9 +155,14 @@ def list_references(data_dir: Path, model_dir: Path, given: Given, device: str =
     _, checked = _open(model_dir, corpus, given, device_named(device))
     needs = needs_of(checked, data_dir, model_dir, given)
     times = _time(needs, checked, model_dir, given)
-    short = {"splits"} if recommends_splits(times) else set()
+    splits_are_short = recommends_splits(times)
     return tuple(
-        replace(one, seconds=times.get(one.name), recommended=one.name in short) for one in needs
+        replace(
+            need,
+            seconds=times.get(need.name),
+            recommended=need.name == "splits" and splits_are_short,
+        )
+        for need in needs
     )
 
 
@@ -160,8 +172,8 @@ def _open(
     """Open the model, and refuse it and folders of references where a scan does."""
     folder = open_target(model_dir, corpus, given)
     checked = check_model(folder, corpus, STANDARD, device)
-    named = {name: own for name, own in given.items() if name != "public"}
-    load.locate(load.AuditedModel(checked.target, folder, corpus), named)
+    models = {name: folders for name, folders in given.items() if name != "public"}
+    load.locate(load.AuditedModel(checked.target, folder, corpus), models)
     return folder, checked
 
 
@@ -169,11 +181,13 @@ def _time(
     needs: Needs, checked: CheckedModel, model_dir: Path, given: Given
 ) -> dict[str, tuple[float, float]]:
     """Estimate how many seconds the trainings take that a command or the scan would run, at least and at most."""
-    target, corpus = checked.target, checked.corpus
+    target = checked.target
+    corpus = checked.corpus
     names = [need.name for need in needs if need.state in ("can be trained", "trained by the scan")]
-    begun, folder = _training_start(model_dir, corpus, given), open_target(model_dir, corpus, given)
+    start = _training_start(model_dir, corpus, given)
+    folder = open_target(model_dir, corpus, given)
     prepared = partial(prepare, ["auxiliary"], target, folder, corpus, given)
-    return training.time_references(names, begun, corpus, target.card.device, prepared)
+    return training.time_references(names, start, corpus, target.card.device, prepared)
 
 
 def missing(needs: Sequence[ReferenceNeed]) -> Iterator[str]:
@@ -218,55 +232,141 @@ def _checked(session: Session) -> CheckedModel:
 
 
 def needs_of(checked: CheckedModel, data_dir: Path, model_dir: Path, given: Given) -> Needs:
-    """List the references that the attacks which apply to a checked model take."""
-    target, corpus = checked.target, checked.corpus
-    attacks = [attack for attack in checked.applicable if checked.trials.get(attack.name)]
-    taken = usable_references(attacks, target)
+    """List the references that the attacks which apply to a checked model take.
+
+    Args:
+        checked: the model.
+        data_dir: folder of the data set.
+        model_dir: folder of the model.
+        given: folders of references.
+    """
+    target = checked.target
+    corpus = checked.corpus
+    attacks = tuple(attack for attack in checked.applicable if checked.trials.get(attack.name))
+    names = usable_references(attacks, target)
     if not load.takes_public_model(target):
-        taken.discard("auxiliary")
-    trains_public = load.has_masked_head(target)
-    taken |= {"pretrained"} if "auxiliary" in taken else set()
-    begun = _training_start(model_dir, corpus, given)
-    base = begun.base.own_path if isinstance(begun, CheckpointFolder) and begun.base else None
-    places = {name: _folders(name, corpus, data_dir, given, base) for name in load.REFERENCE_NAMES}
-    start = next(iter(places["pretrained"][1]), None)
-    named = "".join(f" --reference pretrained={path}" for path in given.get("pretrained", ()))
-    if start is None and begun is None:
-        named = " --reference pretrained=PATH (what the model was fine-tuned from)"
+        names.discard("auxiliary")
+    if "auxiliary" in names:
+        names.add("pretrained")
+    training_start = _training_start(model_dir, corpus, given)
+    base = None
+    if isinstance(training_start, CheckpointFolder) and training_start.base:
+        base = training_start.base.own_path
+    places = {name: _place(name, corpus, data_dir, given, base) for name in load.REFERENCE_NAMES}
+    finding = _Finding(
+        target=target,
+        corpus=corpus,
+        attacks=attacks,
+        places=places,
+        command=f"docaudit references {data_dir} {model_dir}",
+        pretrained=_pretrained_argument(places, training_start, given),
+    )
+    return tuple(finding.need(name) for name in load.REFERENCE_NAMES if name in names)
 
-    def need(name: str) -> ReferenceNeed:
-        source, folders = places[name]
-        needed = tuple(attack.name for attack in attacks if name in attack.needs)
-        by = needed, tuple(attack.name for attack in attacks if name in attack.uses)
-        if folders:
-            return ReferenceNeed(name, *by, "there", source, tuple(map(str, folders)))
-        if name == "auxiliary" and start is not None and trains_public and corpus.of("public"):
-            return ReferenceNeed(
-                name, *by, "trained by the scan", "from pretrained and the public documents"
-            )
-        if name == "auxiliary" and start is not None and load.may_propose(start, target):
-            return ReferenceNeed(name, *by, "there", "pretrained, as it is", (str(start),))
-        if name == "splits" or (name == "baselines" and corpus.of("public")):
-            command = f"docaudit references {data_dir} {model_dir} --train {name}{named}"
-            return ReferenceNeed(name, *by, "can be trained", how=command)
-        return ReferenceNeed(
-            name, *by, "missing", how=TEXTS["missing"].get(name) or load.advise_public_model(target)
+
+def _pretrained_argument(
+    places: Mapping[str, _ReferencePlace], training_start: AnyFolder | None, given: Given
+) -> str:
+    """Write the arguments of a command that trains: what the model was fine-tuned from."""
+    if not places["pretrained"].folders and training_start is None:
+        return " --reference pretrained=PATH (what the model was fine-tuned from)"
+    return "".join(f" --reference pretrained={path}" for path in given.get("pretrained", ()))
+
+
+@dataclass(frozen=True)
+class _ReferencePlace:
+    """Where references of one name are.
+
+    Attributes:
+        source: who named them.
+        folders: their folders; empty where nobody named any.
+    """
+
+    source: str
+    folders: Sequence[Path]
+
+
+@dataclass(frozen=True)
+class _Finding:
+    """What is known of a model when its references are listed.
+
+    Attributes:
+        target: the model.
+        corpus: the audited documents.
+        attacks: the attacks that find something to try.
+        places: where references are, by their names.
+        command: the command that lists and trains references.
+        pretrained: its arguments for what the model was fine-tuned from.
+    """
+
+    target: Checkpoint
+    corpus: Corpus
+    attacks: tuple[Attack, ...]
+    places: Mapping[str, _ReferencePlace]
+    command: str
+    pretrained: str
+
+    def need(self, name: str) -> ReferenceNeed:
+        """Say who takes a reference, whether it is there, and how to get it.
+
+        Args:
+            name: name of the reference.
+        """
+        bare = ReferenceNeed(
+            name,
+            needed_by=tuple(attack.name for attack in self.attacks if name in attack.needs),
+            used_by=tuple(attack.name for attack in self.attacks if name in attack.uses),
+            state="missing",
         )
+        place = self.places[name]
+        if place.folders:
+            folders = tuple(str(folder) for folder in place.folders)
+            return replace(bare, state="there", source=place.source, folders=folders)
+        if name == "auxiliary":
+            public = self._public_model(bare)
+            if public is not None:
+                return public
+        if name == "splits" or (name == "baselines" and self.corpus.of("public")):
+            how = f"{self.command} --train {name}{self.pretrained}"
+            return replace(bare, state="can be trained", how=how)
+        how = TEXTS["missing"].get(name) or load.advise_public_model(self.target)
+        return replace(bare, how=how)
 
-    return tuple(need(name) for name in load.REFERENCE_NAMES if name in taken)
+    def _public_model(self, bare: ReferenceNeed) -> ReferenceNeed | None:
+        """Say what makes a public model of what the model was fine-tuned from; None: nothing does."""
+        start = next(iter(self.places["pretrained"].folders), None)
+        if start is None:
+            return None
+        if load.has_masked_head(self.target) and self.corpus.of("public"):
+            source = "from pretrained and the public documents"
+            return replace(bare, state="trained by the scan", source=source)
+        if load.may_propose(start, self.target):
+            source = "pretrained, as it is"
+            return replace(bare, state="there", source=source, folders=(str(start),))
+        return None
 
 
-def _folders(
+def _place(
     name: str, corpus: Corpus, data_dir: Path, given: Given, base: Path | None
-) -> tuple[str, Sequence[Path]]:
-    """Find who named a reference, and its folders; none where nobody did."""
+) -> _ReferencePlace:
+    """Find who named a reference, and its folders.
+
+    Args:
+        name: name of the reference.
+        corpus: the data set, whose manifest may name it.
+        data_dir: folder of the data set.
+        given: folders of references that the command line names.
+        base: what an adapter was trained on; None for a whole model.
+    """
     if name in given:
-        return "command line", given[name]
-    named = getattr(corpus.manifest.references, name) or ()
-    paths = [data_dir / path for path in ((named,) if isinstance(named, str) else named)]
+        return _ReferencePlace("command line", given[name])
+    in_manifest = getattr(corpus.manifest.references, name) or ()
+    if isinstance(in_manifest, str):
+        in_manifest = (in_manifest,)
+    paths = [data_dir / path for path in in_manifest]
     if not paths and name == "pretrained" and base is not None:
-        return "what the adapter was trained on", [base]
-    return "manifest", paths
+        return _ReferencePlace("what the adapter was trained on", [base])
+    return _ReferencePlace("manifest", paths)
 
 
 def train_references(
@@ -308,29 +408,47 @@ def train_references(
     """
     refuse_inside("MODEL_DIR", model_dir, "--out", out)
     chosen = device_named(device)
-    made = make_engine(engine, EngineSettings(width=1, threads=threads(), gpu=chosen == "cuda"))
+    settings = EngineSettings(width=1, threads=threads(), gpu=chosen == "cuda")
+    split_engine = make_engine(engine, settings)
     corpus = manifest.load(data_dir)
-    named = bool(names)
-    if not named:
-        needs = list_references(data_dir, model_dir, given, device)
-        trainable = [need for need in needs if need.state == "can be trained"]
-        names = [need.name for need in trainable if need.name != "splits" or need.recommended]
-    start, how = (
-        _training_start(model_dir, corpus, given),
-        dict[str, Any](device=chosen, progress=progress),
-    )
+    n_splits = training.N_SPLITS
+    if names:
+        n_splits = count or n_splits
+    else:
+        names = _untrained(list_references(data_dir, model_dir, given, device))
+    start = _training_start(model_dir, corpus, given)
     folders: dict[str, tuple[Path, ...]] = {}
     if "baselines" in names:
-        place = out / "baselines"
         folders["baselines"] = training.train_baseline(
-            start, corpus, place, count=count or 1, seed=seed, **how
+            start,
+            corpus,
+            out / "baselines",
+            count=count or 1,
+            seed=seed,
+            device=chosen,
+            progress=progress,
         )
     if "splits" in names:
-        how |= {"count": (named and count) or training.N_SPLITS, "seed": seed or 0, "engine": made}
-        with closing(made):
-            training.train_splits(start, corpus, out / "splits", **how)
-        folders["splits"] = (out / "splits",)
+        place = out / "splits"
+        with closing(split_engine):
+            training.train_splits(
+                start,
+                corpus,
+                place,
+                count=n_splits,
+                seed=seed or 0,
+                engine=split_engine,
+                device=chosen,
+                progress=progress,
+            )
+        folders["splits"] = (place,)
     return folders
+
+
+def _untrained(needs: Needs) -> list[str]:
+    """Name the references that are trained unasked: split models only where that is short."""
+    trainable = [need for need in needs if need.state == "can be trained"]
+    return [need.name for need in trainable if need.name != "splits" or need.recommended]
 
 
 def _training_start(model_dir: Path, corpus: Corpus, given: Given) -> AnyFolder | None:
@@ -338,8 +456,9 @@ def _training_start(model_dir: Path, corpus: Corpus, given: Given) -> AnyFolder 
     if is_adapter(model_dir):
         return open_target(model_dir, corpus, given)
     named = next(iter(given.get("pretrained", ())), None)
-    own = (
-        corpus.manifest.references.pretrained is None
-        and trainer_of(corpus.manifest.task.kind) is not None
-    )
-    return model_dir if named is None and own else named
+    if named is not None:
+        return named
+    has_own_trainer = trainer_of(corpus.manifest.task.kind) is not None
+    if corpus.manifest.references.pretrained is None and has_own_trainer:
+        return model_dir
+    return None
