@@ -10,8 +10,8 @@ ones: audits pass at least so often.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 
 from audit.attacks.battery import BATTERY
 from audit.attacks.blind_baseline import Blind
@@ -61,27 +61,29 @@ def plan_limits(
     Args:
         corpus: the data set.
         policy: one whose names were checked.
-        budget: of the scan.
-        costs: of every attack under this budget.
-        blind: the results of the blind checks, by attack; see `audit.blind_checks`.
+        budget: budget of the scan.
+        costs: cost of every attack under this budget.
+        blind: the results of the blind checks, by attack; see `planning.blind_checks`.
         copies: the copies between splits.
     """
     copied = {
         kind.name: confounded_by_copies(copies, kind.preset(budget), corpus) for kind in BATTERY
     }
     cost_of = {cost.attack: cost for cost in costs}
-    named = {limit.attack for limit in policy.limits}
-    units = _units_by_limit(corpus, budget, named)
+    limited = {limit.attack for limit in policy.limits}
+    units = _units_by_limit(corpus, budget, limited)
     task = corpus.manifest.task.kind
     gaps = {gap.attack for gap in policy.gaps if task in gap.tasks}
     limits = tuple(
         _plan_limit(
-            limit,
-            cost_of[limit.attack],
-            units.get((limit.attack, limit.metric)),
-            blind.get(limit.attack),
-            copied[limit.attack],
-            limit.attack in gaps,
+            _Prospect(
+                limit,
+                cost_of[limit.attack],
+                units.get((limit.attack, limit.metric)),
+                blind.get(limit.attack),
+                copied[limit.attack],
+                limit.attack in gaps,
+            )
         )
         for limit in policy.limits
     )
@@ -89,7 +91,7 @@ def plan_limits(
     limits = _with_smallest_leaks(limits, units)
     # `docaudit forget-check` runs no attack that its policy leaves without a limit; a scan runs
     # them all.
-    costs = [cost for cost in costs if not policy.forgets or cost.attack in named]
+    costs = [cost for cost in costs if not policy.forgets or cost.attack in limited]
     return Plan(corpus.manifest.name, corpus.sha256, policy.name, budget, limits, tuple(costs))
 
 
@@ -153,36 +155,53 @@ def _reason_of(blockers: Sequence[Blocker]) -> str:
     return "; ".join(why for _, why in blockers)
 
 
-def _plan_limit(
-    limit: Limit,
-    cost: Cost,
-    units: Units | None,
-    blind: Blind | None,
-    copied: str | None,
-    permitted: bool,
-) -> LimitPlan:
-    """Plan a limit.
+@dataclass(frozen=True)
+class _Prospect:
+    """What a data set has against one limit.
 
-    `permitted`: the policy does without the attack where a model of this task cannot be put to it.
+    Attributes:
+        limit: the limit.
+        cost: cost of its attack.
+        units: units that its metric is measured on; None: nothing is planned for the metric.
+        blind: the blind check of the attack; None: there is none.
+        copied: why copies between splits confound the attack; None: they do not.
+        permitted: whether the policy does without the attack where a model of this task cannot be
+            put to it.
     """
-    if units is not None and not units.about_text:
-        members, others = cost.reached
-        units = replace(
-            units, members=min(units.members, members), others=min(units.others, others)
-        )
-    if permitted and cost.lacks is not None and cost.inapplicable is None and not cost.exact:
-        cost = replace(cost, inapplicable="the policy does without it for models of this task")
-    comparable = (
-        units is not None
-        and units.members > 0
-        and (units.others > 0 or units.kind == "paired difference")
-    )
-    resolution = None
-    if cost.inapplicable is None and limit.max is not None and units is not None and comparable:
-        resolution = resolve(limit.max, units)
-    blockers = _blockers(limit, cost, units, resolution, blind, copied)
-    if cost.inapplicable is not None and not permitted:
-        blockers += (("cannot pass", "the policy permits no such gap"),)
+
+    limit: Limit
+    cost: Cost
+    units: Units | None
+    blind: Blind | None
+    copied: str | None
+    permitted: bool
+
+    @property
+    def is_comparable(self) -> bool:
+        """Test whether there are members, and others to compare them with."""
+        if self.units is None or self.units.members == 0:
+            return False
+        return self.units.others > 0 or self.units.kind == "paired difference"
+
+    @property
+    def resolution(self) -> Resolution | None:
+        """Compute what the units decide; None where there is nothing to decide."""
+        if self.cost.inapplicable is not None or self.limit.max is None or self.units is None:
+            return None
+        if not self.is_comparable:
+            return None
+        return resolve(self.limit.max, self.units)
+
+
+def _plan_limit(prospect: _Prospect) -> LimitPlan:
+    """Plan a limit."""
+    prospect = _as_scanned(prospect)
+    limit = prospect.limit
+    cost = prospect.cost
+    resolution = prospect.resolution
+    blockers = _blockers(prospect, resolution)
+    if cost.inapplicable is not None and not prospect.permitted:
+        blockers = (*blockers, ("cannot pass", "the policy permits no such gap"))
     outcome: Outlook = blockers[0][0] if blockers else "decides"
     reason = _reason_of(blockers)
     lacks = any(blocker == "lacks" for blocker, _ in blockers)
@@ -198,44 +217,67 @@ def _plan_limit(
         resolution,
         limit.required,
         blockers,
-        about_text=units is not None and units.about_text,
+        about_text=prospect.units is not None and prospect.units.about_text,
         excused=excused,
     )
 
 
-def _blockers(
-    limit: Limit,
-    cost: Cost,
-    units: Units | None,
-    resolution: Resolution | None,
-    blind: Blind | None,
-    copied: str | None,
-) -> tuple[Blocker, ...]:
+def _as_scanned(prospect: _Prospect) -> _Prospect:
+    """Cut the units to those that the budget reaches, and excuse what the policy does without."""
+    units = prospect.units
+    if units is not None and not units.about_text:
+        members, others = prospect.cost.reached
+        units = replace(
+            units, members=min(units.members, members), others=min(units.others, others)
+        )
+    cost = prospect.cost
+    is_guess = cost.inapplicable is None and not cost.exact
+    if prospect.permitted and cost.lacks is not None and is_guess:
+        cost = replace(cost, inapplicable="the policy does without it for models of this task")
+    return replace(prospect, units=units, cost=cost)
+
+
+def _blockers(prospect: _Prospect, resolution: Resolution | None) -> tuple[Blocker, ...]:
     """List all that keeps a limit from being decided, what nobody can mend first and what takes a reference last."""
+    cost = prospect.cost
+    limit = prospect.limit.max
     if cost.inapplicable is not None:
         return (("inapplicable", cost.inapplicable),)
-    if limit.max is None:
+    if limit is None:
         return (("no plan", "a least value limits no leak"),)
-    if units is None:
-        return (
-            ("no plan", "no plan for this metric") if cost.lacks is None else ("lacks", cost.lacks),
-        )
     if resolution is None:
-        compared = "to compare them with" if units.members else "of members"
-        return (("lacks", cost.lacks or f"no {units.unit} {compared}"),)
-    told_apart = blind is not None and blind.told_apart
-    hindrances: tuple[tuple[Outlook, str | None], ...] = (
-        ("confounded", copied),
-        ("confounded", blind.checks[0].reason if blind is not None and told_apart else None),
-        (
-            "too small",
-            _too_small(limit.max, resolution) if resolution.pass_power < WANTED_POWER else None,
-        ),
-        ("blind check too weak", None if blind is None or told_apart else blind.confounded),
-        ("lacks", cost.lacks),
-        ("cannot pass", cost.weakened),
-    )
-    return tuple((outcome, reason) for outcome, reason in hindrances if reason is not None)
+        return (_nothing_compared(prospect),)
+    blockers = list(_confounders(prospect))
+    if resolution.pass_power < WANTED_POWER:
+        blockers.append(("too small", _too_small(limit, resolution)))
+    blind = prospect.blind
+    if blind is not None and not blind.told_apart and blind.confounded is not None:
+        blockers.append(("blind check too weak", blind.confounded))
+    if cost.lacks is not None:
+        blockers.append(("lacks", cost.lacks))
+    if cost.weakened is not None:
+        blockers.append(("cannot pass", cost.weakened))
+    return tuple(blockers)
+
+
+def _nothing_compared(prospect: _Prospect) -> Blocker:
+    """Say what is missing where nothing can be compared."""
+    if prospect.cost.lacks is not None:
+        return "lacks", prospect.cost.lacks
+    units = prospect.units
+    if units is None:
+        return "no plan", "no plan for this metric"
+    compared = "to compare them with" if units.members else "of members"
+    return "lacks", f"no {units.unit} {compared}"
+
+
+def _confounders(prospect: _Prospect) -> Iterator[Blocker]:
+    """Yield what explains a difference between training and unseen documents without the model."""
+    if prospect.copied is not None:
+        yield "confounded", prospect.copied
+    blind = prospect.blind
+    if blind is not None and blind.told_apart:
+        yield "confounded", blind.checks[0].reason
 
 
 def _too_small(limit: float, resolution: Resolution) -> str:
@@ -252,7 +294,9 @@ def _too_small(limit: float, resolution: Resolution) -> str:
 
 def resolve(limit: float, units: Units) -> Resolution:
     """Compute what the units decide about a limit."""
-    kind, members, others = units.kind, units.members, units.others
+    kind = units.kind
+    members = units.members
+    others = units.others
     deciding = 1 if units.joined else units.methods
     # Of several methods all must pass. Methods that go together pass more often than independent
     # ones.
@@ -274,28 +318,26 @@ def at_most(corpus: Corpus, budget: str, documents: int | None = None) -> tuple[
 
 
 def _at_most(attack: Attack, corpus: Corpus, share: float, documents: int | None) -> Cost:
+    """Return the cost of an attack without a model."""
     case = Case(NoModel(corpus), corpus)
     reasons = attack.applies(case)
     inapplicable = first_of(reasons, case, "model")
     if inapplicable is not None:
         return Cost(attack.name, 0, False, (0, 0), inapplicable=inapplicable)
     sides = _most_trials(attack, corpus)
-    sampled = reached = (math.ceil(share * sides[0]), math.ceil(share * sides[1]))
-    if documents is not None:
+    if documents is None:
+        sampled = reached = (math.ceil(share * sides[0]), math.ceil(share * sides[1]))
+    else:
         sampled, reached = _bounded(attack, corpus, sides, share, documents)
-    untimed = UNTIMED if share == 1 or documents is not None else UNTIMED_SHARE
-    lacks, weakened = first_of(reasons, case, "data", "missing"), first_of(reasons, case, "weak")
-    by_data, n_trials = first_of(reasons, case, "data") is not None, sum(sampled)
     return Cost(
         attack.name,
-        n_trials,
+        sum(sampled),
         False,
         reached,
-        None,
-        lacks,
-        weakened,
-        by_data,
-        untimed=untimed,
+        lacks=first_of(reasons, case, "data", "missing"),
+        weakened=first_of(reasons, case, "weak"),
+        by_data=first_of(reasons, case, "data") is not None,
+        untimed=UNTIMED if share == 1 or documents is not None else UNTIMED_SHARE,
         share=share,
     )
 
@@ -306,21 +348,37 @@ def _most_trials(attack: Attack, corpus: Corpus) -> Sides:
     Its units where trials do not tell their side.
     """
     sides = [side_of(trial.stratum) for trial in may_try(attack, corpus)]
-    members, others = (sum(side in names for side in sides) for names in (MEMBERS, OTHERS))
-    return (members, others) if members or others else most_units(attack, corpus)
+    members = sum(side in MEMBERS for side in sides)
+    others = sum(side in OTHERS for side in sides)
+    if members or others:
+        return members, others
+    return most_units(attack, corpus)
 
 
 def _bounded(
     attack: Attack, corpus: Corpus, sides: Sides, share: float, documents: int
 ) -> tuple[Sides, Sides]:
-    """Count trials and units of a bounded scan: at least one trial of each drawn unit."""
-    there = [
-        max(n, min(1, offered))
-        for n, offered in zip(most_units(attack, corpus), sides, strict=True)
-    ]
-    kept = [min(pair) for pair in zip(there, halves(documents, there), strict=True)]
-    trials = [
-        max(own, math.ceil(share * offered * own / n)) if n else 0
-        for own, offered, n in zip(kept, sides, there, strict=True)
-    ]
-    return (trials[0], trials[1]), (kept[0], kept[1])
+    """Count trials and units of a bounded scan: at least one trial of each drawn unit.
+
+    Args:
+        attack: the attack.
+        corpus: the data set.
+        sides: trials that either side gives at most.
+        share: share of the trials that the budget takes.
+        documents: units of both sides together, at most.
+
+    Returns:
+        Trials and units of either side.
+    """
+    units = []
+    for n_units, n_trials in zip(most_units(attack, corpus), sides, strict=True):
+        # Trials that tell no unit are of one at least.
+        units.append(max(n_units, min(1, n_trials)))
+    drawn = [min(pair) for pair in zip(units, halves(documents, units), strict=True)]
+    trials = []
+    for n_drawn, n_trials, n_units in zip(drawn, sides, units, strict=True):
+        if n_units:
+            trials.append(max(n_drawn, math.ceil(share * n_trials * n_drawn / n_units)))
+        else:
+            trials.append(0)
+    return (trials[0], trials[1]), (drawn[0], drawn[1])
