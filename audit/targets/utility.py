@@ -114,8 +114,16 @@ def _pages(
     return [(name, page) for name, page in pages if page is not None]
 
 
-def _ratios(documents: Sequence[str], values: Any, clusters: Ints) -> Ratios:
-    """Sum values by document; documents are 0, 1, and so on."""
+def _ratios(documents: Sequence[str], values: Any, clusters: Ints) -> Ratios | None:
+    """Sum values by document; None where there is no document.
+
+    Args:
+        documents: ids of the documents, of which there are 0, 1, and so on.
+        values: (n_values,) what is summed.
+        clusters: (n_values,) number of the document of each value.
+    """
+    if not documents:
+        return None
     rows = np.asarray(values, np.float64)
     sums = cluster_sums([rows, np.ones_like(rows)], clusters)
     return Ratios(documents, sums[:, 0], sums[:, 1])

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,20 @@ from scipy import stats
 from sklearn.metrics import f1_score
 
 from audit.cards import TargetCard
+from audit.corpus import manifest
 from audit.corpus.documents import Document
 from audit.measurements import ALPHAS, Estimate, Unresolved
 from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.heads import HEADS, HeadName
-from audit.targets.interface import BestLinks, BestTokens, TagProbabilities
-from audit.targets.utility import MASK_PROBABILITY, MAX_DOCUMENTS, measure_task, spade_entities
+from audit.targets.interface import Answer, BestClass, BestLinks, BestTokens, TagProbabilities
+from audit.targets.utility import (
+    MASK_PROBABILITY,
+    MAX_DOCUMENTS,
+    measure_task,
+    spade_entities,
+    usefulness,
+)
 
 LABELS = ("O", "B-A", "I-A", "B-B", "I-B")
 DOCUMENTS = tiny.documents(0, 30, 0)
@@ -125,6 +133,26 @@ def test_without_documents_there_is_no_number() -> None:
         result = measured(target, documents)
         assert isinstance(result, Unresolved)
         assert reason in result.reason
+
+
+class Silent:
+    """A model that nobody has a question or a page for."""
+
+    def __init__(self, *answers: type) -> None:
+        self.answers = frozenset(answers)
+
+    def ask(self, queries: Sequence[Any]) -> list[Any]:
+        return [pytest.fail("there is nothing to ask") for _ in queries]
+
+
+@pytest.mark.parametrize("query", [Answer, BestClass])
+def test_a_model_with_no_unseen_document_is_unmeasured_and_does_not_fail(
+    query: type, tmp_path: Path
+) -> None:
+    corpus = manifest.load(tiny.corpus(tmp_path / "data", heldout=0))
+    (measurement,) = usefulness(Silent(query), corpus, 0)
+    assert isinstance(measurement, Unresolved)
+    assert measurement.reason.startswith("fewer than two")
 
 
 def tagged(choose: Any) -> Any:
