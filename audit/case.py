@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeVar, cast
-from weakref import WeakKeyDictionary
+from typing import cast
 
 from audit.corpus.canaries.schema import LossProof
 from audit.corpus.documents import Corpus
 from audit.targets.interface import Target, TokenTarget
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -88,16 +85,3 @@ class Case:
     def labels(self) -> tuple[str, ...]:
         """Return the target's tags or classes; empty where it has none."""
         return tuple(getattr(self.target, "labels", ()))
-
-
-def once_per_case(compute: Callable[[Case], T]) -> Callable[[Case], T]:
-    """Return a function that computes once what follows from a case's target and data set, and keeps it as long."""
-    results: WeakKeyDictionary[Target, tuple[Corpus, T]] = WeakKeyDictionary()
-
-    def computed(case: Case) -> T:
-        result = results.get(case.target)
-        if result is None or result[0] is not case.corpus:
-            result = results[case.target] = (case.corpus, compute(case))
-        return result[1]
-
-    return computed

@@ -9,7 +9,7 @@ attack compares, which a budget may have drawn.
 from __future__ import annotations
 
 import re
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -138,11 +138,6 @@ class Blind:
         )
 
 
-_LAST: deque[tuple[Corpus, object, Blind]] = deque(maxlen=4)
-"""The last checks, by data set and what was compared: several attacks of a scan compare the same
-documents."""
-
-
 def by_document(
     corpus: Corpus,
     documents: Sequence[Document],
@@ -150,7 +145,7 @@ def by_document(
     progress: Progress = SILENT,
     providers: Sequence[str] | None = None,
 ) -> Blind:
-    """Check whether both sides differ without the model; the last checks are not made again.
+    """Check whether both sides differ without the model; no check of a data set is made twice.
 
     Documents that the split kept together count as one: those with equal images, and pages of one
     source (ids that differ in a number at the end only), if no such group is divided. Where the
@@ -172,12 +167,9 @@ def by_document(
     names = providers or [document.id for document in documents]
     labels = np.asarray(member, bool)
     key = (unit, tuple(document.id for document in documents), tuple(names), labels.tobytes())
-    for last_corpus, last_key, blind in _LAST:
-        if last_corpus is corpus and last_key == key:
-            return blind
-    blind = _examine(corpus, documents, names, labels, unit, progress)
-    _LAST.append((corpus, key, blind))
-    return blind
+    return corpus.once(
+        ("blind check", key), lambda: _examine(corpus, documents, names, labels, unit, progress)
+    )
 
 
 def by_split(corpus: Corpus, documents: Iterable[Document], progress: Progress = SILENT) -> Blind:

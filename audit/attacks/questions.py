@@ -53,7 +53,7 @@ class AskedQuestion:
     @property
     def trial(self) -> Trial:
         """Return the question as a trial: clustered by document, sampled by split, those that docaudit made apart."""
-        stratum = self.document.split
+        stratum: str = self.document.split
         if self.unasked:
             stratum += " unasked"
         subject = (self.document.id, self.question.id)
@@ -138,14 +138,11 @@ def all_values(corpus: Corpus) -> Iterator[AskedQuestion]:
 
 def _made(corpus: Corpus, document: Document, entity: Entity) -> AskedQuestion:
     """Make the question for a value that nobody asks for, see `all_values`."""
-    if "phrasings" not in corpus.known:
-        corpus.known["phrasings"] = _phrasings(corpus)
-    text = corpus.known["phrasings"].get(
-        entity.label, f"What is the {entity.label.replace('_', ' ').lower()}?"
-    )
-    return AskedQuestion(
-        document, Question(f"{JOINT}{entity.id}", text, (document.text_of(entity),), entity.id)
-    )
+    phrasings = corpus.once("phrasings", lambda: _phrasings(corpus))
+    label = entity.label.replace("_", " ").lower()
+    text = phrasings.get(entity.label, f"What is the {label}?")
+    answers = (document.text_of(entity),)
+    return AskedQuestion(document, Question(f"{JOINT}{entity.id}", text, answers, entity.id))
 
 
 def _phrasings(corpus: Corpus) -> dict[str, str]:

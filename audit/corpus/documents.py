@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import AfterValidator, ConfigDict
 from pydantic import Field as PydanticField
 from pydantic.dataclasses import dataclass as strict_dataclass
 
 from audit.cards import AuditSheet, Revision
+
+T = TypeVar("T")
 
 Split = Literal["member", "heldout", "public"]
 Category = Literal[
@@ -278,7 +280,6 @@ class Corpus:
         hashes: the sha256 of each image file, by its path within DATA_DIR.
         bring: has an image at hand where this process runs, and returns its path; None: it lies in
             `root`.
-        known: what was computed from all documents, by its name, so that it is computed once.
     """
 
     root: Path
@@ -287,7 +288,9 @@ class Corpus:
     sha256: str
     hashes: Mapping[str, str] = field(repr=False, compare=False, default_factory=dict)
     bring: Callable[[str], Path] | None = field(repr=False, compare=False, default=None)
-    known: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _computed: dict[Hashable, Any] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
     _by_id: dict[str, Document] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -296,6 +299,18 @@ class Corpus:
     def document(self, document_id: str) -> Document:
         """Return the document with this id (KeyError when there is none)."""
         return self._by_id[document_id]
+
+    def once(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return what follows from the documents, which is computed when it is first asked for.
+
+        Args:
+            key: names the result, and all that it depends on beside the documents.
+            compute: computes it.
+        """
+        if key not in self._computed:
+            self._computed[key] = compute()
+        result: T = self._computed[key]
+        return result
 
     def of(self, *splits: Split) -> tuple[Document, ...]:
         """Return the documents of these splits, in file order."""

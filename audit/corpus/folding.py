@@ -61,10 +61,7 @@ def occurrences(corpus: Corpus) -> dict[str, Occurrence]:
     "In no other document of any split" is decided on whole pages, not on annotations alone: a model
     that saw a name in an unlabelled header can repeat it without having memorised the field.
     """
-    if "occurrences" not in corpus.known:
-        corpus.known["occurrences"] = _count(corpus)
-    counts: dict[str, Occurrence] = corpus.known["occurrences"]
-    return counts
+    return corpus.once("occurrences", lambda: _count(corpus))
 
 
 def _count(corpus: Corpus) -> dict[str, Occurrence]:

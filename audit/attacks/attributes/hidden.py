@@ -21,7 +21,7 @@ from audit.attacks.questions import (
     is_unique,
     question_of,
 )
-from audit.case import Case, once_per_case
+from audit.case import Case
 from audit.corpus.documents import Corpus, Document, Split
 from audit.corpus.folding import fold, occurrences
 from audit.corpus.images import page_view
@@ -120,12 +120,18 @@ TokenPool = Mapping[tuple[str, int], Mapping[str, Tokens]]
 LossQuery = type[CompletionLoss] | type[MaskedCompletionLoss]
 
 
-@once_per_case
 def _pool_of(case: Case) -> TokenPool:
-    """Collect tokens of the values of public documents.
+    """Collect tokens of the values of public documents, once for each model.
 
     They are sorted by category and number of tokens, then by folded value.
     """
+    card = case.target.card
+    key = ("tokens of public values", card.sha256, card.max_tokens)
+    return case.corpus.once(key, lambda: _collect_tokens(case))
+
+
+def _collect_tokens(case: Case) -> TokenPool:
+    """Collect what `_pool_of` returns."""
     pool: dict[tuple[str, int], dict[str, Tokens]] = defaultdict(dict)
     for document in case.corpus.of("public"):
         for entity in document.entities:
@@ -271,11 +277,7 @@ def pool_of(corpus: Corpus, *splits: Split) -> AnswerPool:
 
     They are sorted by kind of answer, then by folded value.
     """
-    key = f"answers of {splits}"
-    if key not in corpus.known:
-        corpus.known[key] = _collect_answers(corpus.of(*splits))
-    pool: AnswerPool = corpus.known[key]
-    return pool
+    return corpus.once(("answers of", splits), lambda: _collect_answers(corpus.of(*splits)))
 
 
 def _collect_answers(documents: Iterable[Document]) -> AnswerPool:
@@ -295,17 +297,19 @@ def _collect_answers(documents: Iterable[Document]) -> AnswerPool:
 
 def trained_values(corpus: Corpus) -> Mapping[str, AbstractSet[str]]:
     """Collect, once, the ids of the member documents by folded answer or field that they have."""
-    if "trained values" not in corpus.known:
-        ids: dict[str, set[str]] = defaultdict(set)
-        for document in corpus.of("member"):
-            for question in document.questions:
-                for answer in question.answers:
-                    ids[fold(answer)].add(document.id)
-            for entity in document.entities:
-                ids[fold(document.text_of(entity))].add(document.id)
-        corpus.known["trained values"] = ids
-    values: Mapping[str, AbstractSet[str]] = corpus.known["trained values"]
-    return values
+    return corpus.once("trained values", lambda: _collect_trained_values(corpus))
+
+
+def _collect_trained_values(corpus: Corpus) -> Mapping[str, AbstractSet[str]]:
+    """Collect what `trained_values` returns."""
+    ids: dict[str, set[str]] = defaultdict(set)
+    for document in corpus.of("member"):
+        for question in document.questions:
+            for answer in question.answers:
+                ids[fold(answer)].add(document.id)
+        for entity in document.entities:
+            ids[fold(document.text_of(entity))].add(document.id)
+    return ids
 
 
 @dataclass(frozen=True, eq=False)

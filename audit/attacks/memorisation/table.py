@@ -17,7 +17,8 @@ from audit.arrays import Bools, Floats, Ints
 from audit.attacks import measuring, questions
 from audit.attacks.counting import Population, Row
 from audit.attacks.memorisation.contexts import METHODS, UNASKED, WHOLE
-from audit.case import Case, once_per_case
+from audit.case import Case
+from audit.corpus.documents import Corpus
 from audit.engine.interface import Json, Trial
 from audit.stats.distances import join_near
 
@@ -113,7 +114,7 @@ def build_table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -
     rows = [questions.question_of(case.corpus, trial) for trial in trials]
     values: dict[str, NDArray[np.object_]] = {}
     unique: dict[str, Bools] = {}
-    for way, names in names_of_values(case).items():
+    for way, names in names_of_values(case.corpus).items():
         trained = questions.trained_on(case.corpus, names)
         answers = [_counted_values(question, names) for question in rows]
         alone = [
@@ -160,13 +161,13 @@ def _results_by_context(outcomes: Sequence[Json], n_models: int) -> dict[str, Re
     return results
 
 
-@once_per_case
-def names_of_values(case: Case) -> dict[str, dict[str, str]]:
+def names_of_values(corpus: Corpus) -> dict[str, dict[str, str]]:
     """Return by way of counting one name for all answers that it takes for one.
 
     An answer without is its own.
     """
-    return {"exact": {}, measuring.NEAR: join_near(questions.trained_on(case.corpus))}
+    near = corpus.once("near answers", lambda: join_near(questions.trained_on(corpus)))
+    return {"exact": {}, measuring.NEAR: near}
 
 
 def weigh(table: QuestionTable, case: Case) -> tuple[QuestionTable, dict[str, int]]:
@@ -193,7 +194,7 @@ def weigh(table: QuestionTable, case: Case) -> tuple[QuestionTable, dict[str, in
         question for question in table.split("member").asked if not question.unasked
     ]
     measured = identifying_rows(table)
-    for way, names in names_of_values(case).items():
+    for way, names in names_of_values(case.corpus).items():
         row_of = partial(
             _population_row, names=names, trained=questions.trained_on(case.corpus, names)
         )

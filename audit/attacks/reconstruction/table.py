@@ -23,8 +23,8 @@ from audit.attacks.measuring import (
     scores_of,
 )
 from audit.attacks.reconstruction.methods import Shot, best, read_shots
-from audit.case import Case, once_per_case
-from audit.corpus.documents import Split
+from audit.case import Case
+from audit.corpus.documents import Corpus, Split
 from audit.corpus.folding import Occurrence, fold, occurrences
 from audit.engine.interface import Json
 from audit.stats.distances import hamming, join_near
@@ -115,14 +115,18 @@ class FieldTable(ValueColumns):
         return TriedValues(self.member, self.cluster, self.value, attack, baseline, self.weight)
 
 
-@once_per_case
-def near_values(case: Case) -> tuple[dict[str, str], Counter[str]]:
+def near_values(corpus: Corpus) -> tuple[dict[str, str], Counter[str]]:
     """Return one name for all values of fields that are near each other.
 
     With it comes the number of documents that hold one, by name.
     """
+    return corpus.once("near values", lambda: _near_values(corpus))
+
+
+def _near_values(corpus: Corpus) -> tuple[dict[str, str], Counter[str]]:
+    """Compute what `near_values` returns."""
     places: set[tuple[str, str]] = set()
-    for page in case.corpus.documents:
+    for page in corpus.documents:
         for entity in page.entities:
             places.add((fold(page.text_of(entity)), page.id))
     names = join_near({value for value, _ in places})
@@ -168,7 +172,7 @@ def _tried_fields(
 ) -> list[_TriedField]:
     """Join the fields that were tried with their outcomes."""
     seen = occurrences(case.corpus)
-    names, n_documents = near_values(case)
+    names, n_documents = near_values(case.corpus)
     tried = []
     for field, outcome in zip(attacked, outcomes, strict=True):
         text = fold(field.document.text_of(field.entity))
@@ -321,7 +325,7 @@ def _exact_row(case: Case, field: Field) -> Row:
 
 
 def _near_row(case: Case, field: Field) -> Row:
-    names, n_documents = near_values(case)
+    names, n_documents = near_values(case.corpus)
     row = _exact_row(case, field)
     name = names[row.value]
     return row._replace(value=name, counted=row.counted and n_documents[name] == 1)
