@@ -21,4 +21,4 @@ def recommends_splits(times: Mapping[str, tuple[float, float]]) -> bool:
 
     `times` are the seconds of each training, at least and at most.
     """
-    return "splits" in times and times["splits"][1] <= SHORT
+    return "splits" in times and bool(times["splits"][1] <= SHORT)
