@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rich.table import Table
 from rich.text import Text
@@ -14,6 +14,8 @@ from audit.cli.console.terminal import fold_line, make_console, print_line
 from audit.errors import printable
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from audit.measurements import Estimate
     from audit.policy import Verdict
     from audit.record import AuditRecord
@@ -24,6 +26,34 @@ Row = str | Sequence[object]
 """Cells, or the heading of the rows that follow."""
 SENTENCE = 24
 """Columns that a sentence takes at least; narrower ones are hard to read."""
+
+
+class _TextRow(NamedTuple):
+    """A row as text.
+
+    Attributes:
+        heading: heading of the rows that follow; empty where the row has cells.
+        cells: text of each cell, which may have several lines; none where the row is a heading.
+    """
+
+    heading: str = ""
+    cells: tuple[str, ...] = ()
+
+
+class _Layout(NamedTuple):
+    """Widths with which a table fits into a window, or nearly.
+
+    Attributes:
+        widths: characters of each column.
+        gap: blanks between two columns.
+        indent: blanks before the rows below a heading.
+        fits: whether the window is wide enough.
+    """
+
+    widths: tuple[int, ...]
+    gap: int
+    indent: str
+    fits: bool
 
 
 def show_table(
@@ -37,85 +67,139 @@ def show_table(
     """Print a table; whole numbers are aligned to the right.
 
     Args:
-        title: above the table; empty for none.
-        columns: their headings.
-        rows: a cell may be a tuple of texts, a line each.
-        styles: of cells, by their text.
+        title: text above the table; empty for none.
+        columns: headings of the columns.
+        rows: headings and rows of cells; a cell may be a tuple of texts, a line each.
+        styles: styles of cells, by their text.
         spaced: print an empty line below.
 
     Returns:
         Whether the columns fit. If not, each row was printed as a few lines.
     """
-    console, styles = make_console(), styles or {}
+    console = make_console()
     if title:
-        console.print(
-            Text(fold_line(printable(title), console.width), style="bold"), soft_wrap=True
-        )
-    indent = "  " if any(isinstance(row, str) for row in rows) else ""
-    texts = [row if isinstance(row, str) else [*map(_cell_text, row)] for row in rows]
-    cells = [
-        [indent + row[0].replace("\n", f"\n{indent}"), *row[1:]]
-        for row in texts
-        if not isinstance(row, str)
-    ]
-    lines = [
-        [head, *(line for row in cells for line in row[n].splitlines())]
-        for n, head in enumerate(columns)
-    ]
-    widths = [max(map(len, column)) for column in lines]
-    # Rich itself would break names: the longest column is folded between words, and takes the room
-    # that is left.
+        folded = fold_line(printable(title), console.width)
+        console.print(Text(folded, style="bold"), soft_wrap=True)
+    text_rows = [_text_row(row) for row in rows]
+    layout = _lay_out(columns, text_rows, console.width)
+    if layout.fits:
+        table = _make_table(columns, _list_numeric(rows, len(columns)), layout)
+        for row in text_rows:
+            table.add_row(*_styled_cells(row, layout.indent, styles or {}))
+        console.print(table)
+    else:
+        for row in text_rows:
+            _print_as_lines(console, columns, row, layout.indent)
+    if spaced:
+        console.print()
+    return layout.fits
+
+
+def _text_row(row: Row) -> _TextRow:
+    if isinstance(row, str):
+        return _TextRow(heading=printable(row))
+    return _TextRow(cells=tuple(_cell_text(cell) for cell in row))
+
+
+def _cell_text(cell: object) -> str:
+    if isinstance(cell, tuple):
+        return "\n".join(printable(str(line)) for line in cell)
+    return printable(str(cell))
+
+
+def _lay_out(columns: Sequence[str], rows: Sequence[_TextRow], width: int) -> _Layout:
+    """Compute the widths of the columns.
+
+    Rich itself would break names: the longest column is folded between words, and takes the room
+    that is left.
+
+    Args:
+        columns: headings of the columns.
+        rows: headings and rows of cells.
+        width: columns of the window.
+    """
+    indent = ""
+    if any(not row.cells for row in rows):
+        indent = "  "
+    lines = [_list_lines(heading, rows, n, indent) for n, heading in enumerate(columns)]
+    widths = [max(len(line) for line in column) for column in lines]
     longest = widths.index(max(widths))
-    least = min(
-        widths[longest],
-        max(
-            SENTENCE, *(len(word) + len(indent) for line in lines[longest] for word in line.split())
-        ),
-    )
-    gap = (
-        2 if sum(widths) - widths[longest] + least + 2 * (len(columns) - 1) <= console.width else 1
-    )
-    room = console.width - sum(widths) + widths[longest] - gap * (len(columns) - 1)
-    fits, widths[longest] = room >= least, min(widths[longest], room)
+    longest_words = [len(word) + len(indent) for line in lines[longest] for word in line.split()]
+    least = min(widths[longest], max([SENTENCE, *longest_words]))
+    other_columns = sum(widths) - widths[longest]
+    n_gaps = len(columns) - 1
+    gap = 1
+    if other_columns + least + 2 * n_gaps <= width:
+        gap = 2
+    room = width - other_columns - gap * n_gaps
+    widths[longest] = min(widths[longest], room)
+    return _Layout(tuple(widths), gap, indent, fits=room >= least)
+
+
+def _list_lines(heading: str, rows: Sequence[_TextRow], n: int, indent: str) -> list[str]:
+    """List the lines of a column, those of its heading and cells."""
+    lines = [heading]
+    for row in rows:
+        if row.cells:
+            lines.extend(_indented_cells(row, indent)[n].splitlines())
+    return lines
+
+
+def _indented_cells(row: _TextRow, indent: str) -> tuple[str, ...]:
+    """Return the cells of a row, each line of the first one behind the indentation."""
+    first = indent + row.cells[0].replace("\n", f"\n{indent}")
+    return (first, *row.cells[1:])
+
+
+def _list_numeric(rows: Sequence[Row], n_columns: int) -> list[bool]:
+    """Tell of each column whether it has rows, and all its cells are whole numbers."""
+    cells = [row for row in rows if not isinstance(row, str)]
+    if not rows:
+        return [False] * n_columns
+    return [all(isinstance(row[n], int) for row in cells) for n in range(n_columns)]
+
+
+def _make_table(columns: Sequence[str], numeric: Sequence[bool], layout: _Layout) -> Table:
+    """Make a table without rows."""
     table = Table(
         box=None,
         pad_edge=False,
         header_style="bold",
         show_header=any(columns),
-        padding=(0, gap, 0, 0),
+        padding=(0, layout.gap, 0, 0),
     )
-    for index, column in enumerate(columns):
-        numbers = all(isinstance(row[index], int) for row in rows if not isinstance(row, str))
-        table.add_column(
-            column, justify="right" if numbers and rows else "left", width=max(0, widths[index])
-        )
-    table_rows = iter(cells)
-    for row in texts:
-        if isinstance(row, str):
-            heading = Text(printable(row), style="bold")
-            table.add_row(heading) if fits else console.print(heading)
-        elif fits:
-            table.add_row(*(Text(cell, style=styles.get(cell, "")) for cell in next(table_rows)))
-        else:
-            name, *others = (" ".join(cell.split()) for cell in row)
-            heads = zip(columns[1:], others, strict=True)
-            parts = [f"{head}: {cell}".removeprefix(": ") for head, cell in heads if cell != "-"]
-            console.print(Text(f"{indent}{name}", style="" if indent else "bold"))
-            console.print(
-                Text(fold_line(f"{indent}  {'; '.join(filter(None, parts))}", console.width)),
-                soft_wrap=True,
-            )
-    if fits:
-        console.print(table)
-    if spaced:
-        console.print()
-    return fits
+    for heading, is_numeric, width in zip(columns, numeric, layout.widths, strict=True):
+        justify: Literal["left", "right"] = "left"
+        if is_numeric:
+            justify = "right"
+        table.add_column(heading, justify=justify, width=max(0, width))
+    return table
 
 
-def _cell_text(cell: object) -> str:
-    return "\n".join(
-        printable(str(line)) for line in (cell if isinstance(cell, tuple) else (cell,))
-    )
+def _styled_cells(row: _TextRow, indent: str, styles: Mapping[str, str]) -> list[Text]:
+    """Return the cells of a row in their styles; a heading is the first cell of its row."""
+    if not row.cells:
+        return [Text(row.heading, style="bold")]
+    return [Text(cell, style=styles.get(cell, "")) for cell in _indented_cells(row, indent)]
+
+
+def _print_as_lines(console: Console, columns: Sequence[str], row: _TextRow, indent: str) -> None:
+    """Print a row that is too wide as lines: its first cell, and the others behind their headings."""
+    if not row.cells:
+        console.print(Text(row.heading, style="bold"))
+        return
+    name, *values = (" ".join(cell.split()) for cell in row.cells)
+    details = []
+    for heading, value in zip(columns[1:], values, strict=True):
+        detail = f"{heading}: {value}".removeprefix(": ")
+        if value != "-" and detail:
+            details.append(detail)
+    style = "bold"
+    if indent:
+        style = ""
+    console.print(Text(f"{indent}{name}", style=style))
+    folded = fold_line(f"{indent}  {'; '.join(details)}", console.width)
+    console.print(Text(folded), soft_wrap=True)
 
 
 _STYLES = tomllib.loads((Path(__file__).parent / "styles.toml").read_text(encoding="utf-8"))
@@ -152,47 +236,42 @@ def show_sweep(
     """
     from audit.report.answer import deciding_numbers
 
-    found = [
+    estimates = [
         {**_estimates_by_name(record), **deciding_numbers(verdict)}
         for _, _, record, verdict in rows
     ]
-    columns = {
+    measured_columns = {
         heading: key
         for heading, key in columns.items()
-        if any(key in estimates for estimates in found)
+        if any(key in measured for measured in estimates)
     }
     make_console().print()
     print_line(answer, "bold")
     make_console().print()
-    cells = [
-        (
-            name,
-            f"{x:g}",
-            NOT_AUDITED if verdict is None else verdict.overall,
-            *(
-                format_estimate(estimates[key]) if key in estimates else "-"
-                for key in columns.values()
-            ),
-        )
-        for (x, name, _, verdict), estimates in zip(rows, found, strict=True)
-    ]
-    show_table(
-        "",
-        ("checkpoint", axis.partition(",")[0], "verdict", *columns),
-        cells,
-        {**STYLES, NOT_AUDITED: "red"},
-    )
+    cells = []
+    for (x, name, _, verdict), measured in zip(rows, estimates, strict=True):
+        outcome = NOT_AUDITED if verdict is None else verdict.overall
+        values = [_format_if_measured(measured.get(key)) for key in measured_columns.values()]
+        cells.append((name, f"{x:g}", outcome, *values))
+    headings = ("checkpoint", axis.partition(",")[0], "verdict", *measured_columns)
+    show_table("", headings, cells, {**STYLES, NOT_AUDITED: "red"})
     if files:
         print_line(f"Read {', '.join(files)}")
+
+
+def _format_if_measured(estimate: Estimate | None) -> str:
+    return "-" if estimate is None else format_estimate(estimate)
 
 
 def _estimates_by_name(record: AuditRecord | None) -> dict[tuple[str, str], Estimate]:
     """Collect all estimates of a record, by attack and name."""
     from audit.measurements import Estimate
 
-    return {
-        (result.attack, item.name): item
-        for result in (record.attacks if record is not None else ())
-        for item in result.measurements
-        if isinstance(item, Estimate)
-    }
+    if record is None:
+        return {}
+    estimates: dict[tuple[str, str], Estimate] = {}
+    for result in record.attacks:
+        for item in result.measurements:
+            if isinstance(item, Estimate):
+                estimates[result.attack, item.name] = item
+    return estimates
