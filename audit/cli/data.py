@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -23,6 +23,28 @@ if TYPE_CHECKING:
 
 READY = "can be fed"
 """An attack that nothing keeps from running."""
+
+
+class Readiness(NamedTuple):
+    """Whether an attack can run on a data set, and on a model.
+
+    Attributes:
+        attack: name of the attack.
+        reason: what keeps it from running; `READY` where nothing does.
+    """
+
+    attack: str
+    reason: str
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether nothing keeps it from running."""
+        return self.reason == READY
+
+    @property
+    def title(self) -> str:
+        """Title of the attack, or its name where it has none."""
+        return text_of(self.attack).title or self.attack
 
 
 def inspect(
@@ -54,55 +76,76 @@ def inspect(
         from audit.report.revealed import draw_preview
 
         console.note(draw_preview(corpus, preview))
+    inspected = None
     with console.Reporter() as progress:
-        progress.stage("looking at the attacks" if model is None else "opening the model")
-        inspected = None
-        if model is not None:
+        if model is None:
+            progress.stage("looking at the attacks")
+        else:
+            progress.stage("opening the model")
             # Loads torch, which an inspection without a model does without.
             from audit.workflows.references import inspect_model
 
             inspected = inspect_model(model, corpus, data_dir, named_paths(reference))
-        attacks = [*_attack_applicability(corpus, inspected)]
+        attacks = list(_list_readiness(corpus, inspected))
     if as_json:
-        content = {"schema": 1, "data": asdict(summary), "attacks": dict(attacks)}
-        typer.echo(
-            json.dumps(
-                content | {"model": None if inspected is None else asdict(inspected)}, indent=2
-            )
-        )
+        typer.echo(_as_json(summary, attacks, inspected))
         return
     if inspected is not None:
         console.warn(*(line for line in inspected.warnings if line not in summary.warnings))
-    titles = {name: text_of(name).title or name for name, _ in attacks}
-    ready = [titles[name] for name, why in attacks if why == READY]
-    more = "" if verbose else " (-v shows more)"
-    console.say(
-        f"{len(ready)} of {len(attacks)} attacks can run{more}{': ' if ready else '.'}{'; '.join(ready)}"
-    )
-    barred = [f"  {titles[name]}: {why}" for name, why in attacks if why != READY]
-    console.say(*["Cannot run:"][: len(barred)], *barred)
+    _show_readiness(attacks, verbose=verbose)
     if inspected is not None and verbose:
-        console.show_table(
-            "Trials with this model", ("attack", "split", "trials"), inspected.trials
-        )
+        columns = ("attack", "split", "trials")
+        console.show_table("Trials with this model", columns, inspected.trials)
 
 
-def _attack_applicability(
-    corpus: Corpus, model: InspectedModel | None
-) -> Iterator[tuple[str, str]]:
-    """Name every attack with what keeps it from this data set and model, or that it can be fed."""
+def _list_readiness(corpus: Corpus, model: InspectedModel | None) -> Iterator[Readiness]:
+    """Say of every attack what keeps it from this data set and model, or that it can be fed."""
     from audit.attacks.battery import BATTERY
     from audit.attacks.interface import why
     from audit.case import Case
     from audit.targets.interface import NoModel
 
-    for kind in BATTERY:
-        attack = kind.preset("standard")
+    obstacles: dict[str, str] = {}
+    kinds = ("model", "data", "missing")
+    if model is not None:
+        obstacles = {**model.inapplicable, **model.skipped}
         # References of a model may be given beside the manifest: attacks that lack one are
         # `skipped`.
-        kinds = ("model", "data", "missing") if model is None else ("data",)
-        barred = None if model is None else {**model.inapplicable, **model.skipped}.get(attack.name)
-        yield attack.name, barred or why(attack, Case(NoModel(corpus), corpus), *kinds) or READY
+        kinds = ("data",)
+    for kind in BATTERY:
+        attack = kind.preset("standard")
+        reason = obstacles.get(attack.name)
+        if not reason:
+            reason = why(attack, Case(NoModel(corpus), corpus), *kinds)
+        yield Readiness(attack.name, reason or READY)
+
+
+def _as_json(
+    summary: Summary, attacks: Sequence[Readiness], inspected: InspectedModel | None
+) -> str:
+    """Write what was found for a program."""
+    content: dict[str, Any] = {
+        "schema": 1,
+        "data": asdict(summary),
+        "attacks": {attack.attack: attack.reason for attack in attacks},
+        "model": None,
+    }
+    if inspected is not None:
+        content["model"] = asdict(inspected)
+    return json.dumps(content, indent=2)
+
+
+def _show_readiness(attacks: Sequence[Readiness], *, verbose: bool) -> None:
+    """Print which attacks can run, and what keeps the others from it."""
+    ready = [attack.title for attack in attacks if attack.is_ready]
+    hint = "" if verbose else " (-v shows more)"
+    ending = "."
+    if ready:
+        ending = f": {'; '.join(ready)}"
+    console.say(f"{len(ready)} of {len(attacks)} attacks can run{hint}{ending}")
+    obstacles = [f"  {attack.title}: {attack.reason}" for attack in attacks if not attack.is_ready]
+    if obstacles:
+        console.say("Cannot run:", *obstacles)
 
 
 def _show_summary(summary: Summary, *, verbose: bool) -> None:
@@ -110,49 +153,61 @@ def _show_summary(summary: Summary, *, verbose: bool) -> None:
 
     Warnings last.
     """
-    from audit.corpus.documents import SPLITS
-
     drawn = f", drawn by {summary.drawn}" if summary.drawn else ""
     digest = f", sha256 {summary.sha256[:16]}" if verbose else ""
-    console.say(
-        f"{summary.name}: {summary.task}, membership assigned {summary.assigned}{drawn}{digest}", ""
-    )
-    rows = [
-        (name, *(own[split] for split in SPLITS))
-        for name, own in summary.counts.items()
-        if verbose
-        or name == "documents"
-        or (any(own.values()) and own != summary.counts["documents"])
-    ]
+    membership = f"membership assigned {summary.assigned}{drawn}{digest}"
+    console.say(f"{summary.name}: {summary.task}, {membership}", "")
+    rows = list(_count_rows(summary, verbose=verbose))
     if not verbose:
-        fields = [
-            sum(own.attacked[split] for own in summary.categories.values()) for split in SPLITS
-        ]
-        rows.append((f"fields to attack, of {len(summary.categories)} kinds", *fields))
-    console.show_table(
-        "", ("", "training (member)", "unseen (heldout)", "public"), rows, spaced=verbose
-    )
+        rows.append(_field_row(summary))
+    columns = ("", "training (member)", "unseen (heldout)", "public")
+    console.show_table("", columns, rows, spaced=verbose)
     if summary.categories and verbose:
-        marked = [
-            (
-                name,
-                *(f"{own.attacked[split]} of {own.fields[split]}" for split in SPLITS),
-                own.values,
-                own.unique,
-            )
-            for name, own in summary.categories.items()
-        ]
-        console.show_table(
-            "Fields marked for attack, of all", ("category", *SPLITS, "values", "unique"), marked
-        )
+        _show_categories(summary)
     canaries = summary.canaries
     if canaries is not None:
         console.say(
-            f"canaries: {canaries.canaries} of pattern {', '.join(canaries.patterns)}, {canaries.included} of them in "
-            f"{canaries.documents} documents, {canaries.canaries - canaries.included} in none"
+            f"canaries: {canaries.canaries} of pattern {', '.join(canaries.patterns)}, "
+            f"{canaries.included} of them in {canaries.documents} documents, "
+            f"{canaries.canaries - canaries.included} in none"
         )
     console.say("")
     console.warn(*summary.warnings)
+
+
+def _count_rows(summary: Summary, *, verbose: bool) -> Iterator[tuple[object, ...]]:
+    """Yield a row for each number of a data set: its name, and its value in each split.
+
+    Unless `verbose`, numbers are left out that are zero, or those of the documents again.
+    """
+    from audit.corpus.documents import SPLITS
+
+    documents = summary.counts["documents"]
+    for name, counts in summary.counts.items():
+        says_more = any(counts.values()) and counts != documents
+        if verbose or name == "documents" or says_more:
+            yield (name, *(counts[split] for split in SPLITS))
+
+
+def _field_row(summary: Summary) -> tuple[object, ...]:
+    """Return a row with the number of fields to attack in each split."""
+    from audit.corpus.documents import SPLITS
+
+    categories = summary.categories.values()
+    fields = [sum(counts.attacked[split] for counts in categories) for split in SPLITS]
+    return (f"fields to attack, of {len(summary.categories)} kinds", *fields)
+
+
+def _show_categories(summary: Summary) -> None:
+    """Print for each category how many of its fields are to be attacked, and their values."""
+    from audit.corpus.documents import SPLITS
+
+    rows = []
+    for name, counts in summary.categories.items():
+        marked = [f"{counts.attacked[split]} of {counts.fields[split]}" for split in SPLITS]
+        rows.append((name, *marked, counts.values, counts.unique))
+    columns = ("category", *SPLITS, "values", "unique")
+    console.show_table("Fields marked for attack, of all", columns, rows)
 
 
 def ocr(
@@ -169,19 +224,17 @@ def ocr(
 
     with console.Reporter() as progress:
         added = add_words(data_dir, progress, reader=PageReader(language))
-    rows = {
-        "documents that got words": added.read,
-        "words": added.words,
-        "documents that had words, left as they were": added.had_words,
-        "documents with neither image nor words": added.without_image,
-    }
-    answers = {f"answers located: {quality}": count for quality, count in added.answers.items()}
-    answers["answers not located"] = added.not_located
-    console.show_table(
-        "Words",
-        ("", "number"),
-        [*rows.items(), *(answers.items() if any(answers.values()) else ())],
-    )
+    rows = [
+        ("documents that got words", added.read),
+        ("words", added.words),
+        ("documents that had words, left as they were", added.had_words),
+        ("documents with neither image nor words", added.without_image),
+    ]
+    answers = [(f"answers located: {quality}", count) for quality, count in added.answers.items()]
+    answers.append(("answers not located", added.not_located))
+    if any(count for _, count in answers):
+        rows.extend(answers)
+    console.show_table("Words", ("", "number"), rows)
     console.warn(*render_lines("ocr.txt", added=added))
     if not (added.read or added.empty or added.failed):
         console.say("Every document with an image has words already.")

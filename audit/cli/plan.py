@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -51,7 +51,7 @@ def plan(
     from audit.workflows.options import ScanOptions
     from audit.workflows.planning import plan_audit
 
-    asked = ScanOptions(
+    scan_options = ScanOptions(
         model or Path(),
         data_dir,
         Path(),
@@ -69,18 +69,26 @@ def plan(
                 "name a file in a folder that there is",
             )
     with console.Reporter() as progress:
-        [planned] = progress.follow(plan_audit(asked, policy, progress))
+        [planned] = progress.follow(plan_audit(scan_options, policy, progress))
     if verbose:
         console.show_table(*limits_table(planned))
         console.say(*LEGEND, "", *reasons(planned), "")
         console.show_table(*costs_table(planned))
     console.show_table(*attacks_table(planned), spaced=False)
-    times = [(name, *map(console.duration, own)) for name, own in planned.training.items()]
-    trainings = [f"Training {name} takes {least} to {most} here." for name, least, most in times]
-    advice = [HELP["references.recommended"]] if recommends_splits(planned.training) else []
-    console.say(SIDES, "", conclusion(planned, detailed=verbose), *trainings, *advice)
+    console.say(SIDES, "", conclusion(planned, detailed=verbose), *_training_lines(planned))
     if out is not None:
         write_atomically(out, as_json(planned))
+
+
+def _training_lines(plan: Plan) -> list[str]:
+    """Say how long references train here, and that training split models is recommended."""
+    lines = []
+    for name, seconds in plan.training.items():
+        least, most = map(console.duration, seconds)
+        lines.append(f"Training {name} takes {least} to {most} here.")
+    if recommends_splits(plan.training):
+        lines.append(HELP["references.recommended"])
+    return lines
 
 
 DECIDABLE: dict[Outlook, str] = {
@@ -96,41 +104,81 @@ DECIDABLE: dict[Outlook, str] = {
 """Whether limits can be decided, in words, the best first."""
 
 
+class AttackRow(NamedTuple):
+    """What a data set can decide about one attack, in words.
+
+    Attributes:
+        question: question that the attack answers.
+        sides: units that the data set has on each side.
+        needed: units that the limits need on each side.
+        passes: how often a leak-free model passes.
+        decidable: whether the limits can be decided.
+        time: duration of the attack.
+    """
+
+    question: str
+    sides: str
+    needed: str
+    passes: str
+    decidable: str
+    time: str
+
+
 def attacks_table(plan: Plan) -> Table:
-    """Tabulate for each attack what the data set has, what it needs, and whether its limits can be decided."""
+    """Tabulate for each attack the units that there are and that it needs, and what is decidable."""
+    title = f"{plan.corpus}, policy {plan.policy}, budget {plan.budget}"
+    columns = ("question", "you have", "you need", "passes", "decidable", "time")
     seconds = {cost.attack: cost.seconds for cost in plan.costs}
-    columns: tuple[str, ...] = ("question", "you have", "you need", "passes", "decidable", "time")
-    rows: list[tuple[Cell, ...]] = []
-    for attack in dict.fromkeys(limit.attack for limit in plan.limits):
-        limits = [limit for limit in plan.limits if limit.attack == attack]
-        sized = [limit.resolution for limit in limits if limit.resolution is not None]
-        ahead: list[Outlook] = [limit.outcome for limit in limits if limit.outcome != "no plan"]
-        text, time = text_of(attack), seconds.get(attack)
-        rows.append(
-            (
-                text.short_question or text.title or attack,
-                _sides(sized[0].members, sized[0].others) if sized else "-",
-                _needed(sized),
-                f"{100 * min(one.pass_power for one in sized):.0f} %" if sized else "-",
-                DECIDABLE[max(ahead, key=[*DECIDABLE].index, default="no plan")],
-                "-" if time is None else console.duration(time),
-            )
-        )
+    limits_of: dict[str, list[LimitPlan]] = defaultdict(list)
+    for limit in plan.limits:
+        limits_of[limit.attack].append(limit)
+    rows = [
+        _attack_row(attack, limits, seconds.get(attack)) for attack, limits in limits_of.items()
+    ]
     if plan.total_seconds is None:
-        columns, rows = columns[:-1], [row[:-1] for row in rows]
-    return f"{plan.corpus}, policy {plan.policy}, budget {plan.budget}", columns, rows
+        return title, columns[:-1], [row[:-1] for row in rows]
+    return title, columns, [*rows]
+
+
+def _attack_row(attack: str, limits: Sequence[LimitPlan], seconds: float | None) -> AttackRow:
+    """Describe what a data set can decide about an attack.
+
+    Args:
+        attack: name of the attack.
+        limits: plans of its limits.
+        seconds: how long it takes; None where it was not timed.
+    """
+    text = text_of(attack)
+    resolutions = [limit.resolution for limit in limits if limit.resolution is not None]
+    sides = "-"
+    passes = "-"
+    if resolutions:
+        sides = _sides(resolutions[0].members, resolutions[0].others)
+        lowest = min(resolution.pass_power for resolution in resolutions)
+        passes = f"{100 * lowest:.0f} %"
+    outlooks: list[Outlook] = [limit.outcome for limit in limits if limit.outcome != "no plan"]
+    worst = max(outlooks, key=[*DECIDABLE].index, default="no plan")
+    return AttackRow(
+        question=text.short_question or text.title or attack,
+        sides=sides,
+        needed=_needed(resolutions),
+        passes=passes,
+        decidable=DECIDABLE[worst],
+        time="-" if seconds is None else console.duration(seconds),
+    )
 
 
 def _sides(members: int, others: int) -> str:
     return f"{members} + {others}" if others else f"{members}"
 
 
-def _needed(sized: Sequence[Resolution]) -> str:
+def _needed(resolutions: Sequence[Resolution]) -> str:
     """Say how many units limits need on the sides that they compare."""
-    needed = [one.needed for one in sized if one.needed is not None]
-    if not needed or len(needed) < len(sized):
+    needed = [resolution.needed for resolution in resolutions if resolution.needed is not None]
+    if not needed or len(needed) < len(resolutions):
         return "-"
-    return _sides(max(needed), max(needed) if sized[0].others else 0)
+    most = max(needed)
+    return _sides(most, most if resolutions[0].others else 0)
 
 
 def limits_table(plan: Plan) -> Table:
@@ -141,26 +189,29 @@ def limits_table(plan: Plan) -> Table:
 
 
 def _limit_row(limit: LimitPlan) -> tuple[Cell, ...]:
-    asked = (limit.attack, limit.metric + (f" <= {limit.max:g}" if limit.max is not None else ""))
+    metric = limit.metric
+    if limit.max is not None:
+        metric += f" <= {limit.max:g}"
+    name = (limit.attack, metric)
     resolution = limit.resolution
     if resolution is None:
-        return (asked, *["-"] * 4, limit.outcome)
-    others = f" + {resolution.others}" if resolution.others else ""
-    least = ">= " if resolution.at_least and resolution.pass_power < NEARLY_ALWAYS else ""
-    return (
-        asked,
-        (f"{resolution.members}{others}", resolution.unit),
-        f"{resolution.certified:.3f}",
-        f"{least}{100 * resolution.pass_power:.0f} %",
-        "-"
-        if resolution.needed is None
-        else f"{'<= ' if resolution.at_least else ''}{resolution.needed}",
-        limit.outcome,
-    )
+        return (name, "-", "-", "-", "-", limit.outcome)
+    sides = _sides(resolution.members, resolution.others)
+    shows = f"{resolution.certified:.3f}"
+    passes = f"{100 * resolution.pass_power:.0f} %"
+    if resolution.at_least and resolution.pass_power < NEARLY_ALWAYS:
+        passes = f">= {passes}"
+    needs = "-"
+    if resolution.needed is not None:
+        bound = "<= " if resolution.at_least else ""
+        needs = f"{bound}{resolution.needed}"
+    return (name, (sides, resolution.unit), shows, passes, needs, limit.outcome)
 
 
-SIDES, LEGEND = HELP["plan.sides"], HELP["plan.legend"].splitlines()
-"""The columns of `attacks_table`, and of `limits_table`, a line each."""
+SIDES = HELP["plan.sides"]
+"""The columns of `attacks_table`."""
+LEGEND = HELP["plan.legend"].splitlines()
+"""The columns of `limits_table`, a line each."""
 
 
 def reasons(plan: Plan) -> Iterator[str]:
@@ -175,15 +226,14 @@ def reasons(plan: Plan) -> Iterator[str]:
 
 def costs_table(plan: Plan) -> Table:
     """Tabulate trials, device hours and peak memory of every attack."""
-    rows = [
-        (cost.attack, f"{'' if cost.exact else 'at most '}{cost.trials}", *_cost(cost))
-        for cost in plan.costs
-    ]
+    rows: list[tuple[Cell, ...]] = []
+    for cost in plan.costs:
+        bound = "" if cost.exact else "at most "
+        rows.append((cost.attack, f"{bound}{cost.trials}", *_cost(cost)))
     if plan.total_seconds is not None:
-        rows.append(
-            ("in all", "", f"{plan.total_seconds / 3600:.3g}", f"{plan.peak_memory / 1e9:.1f} GB")
-        )
-    return "What a scan costs", ("attack", "trials", "device hours", "peak memory"), [*rows]
+        hours = f"{plan.total_seconds / 3600:.3g}"
+        rows.append(("in all", "", hours, f"{plan.peak_memory / 1e9:.1f} GB"))
+    return "What a scan costs", ("attack", "trials", "device hours", "peak memory"), rows
 
 
 def _cost(cost: Cost) -> tuple[str, str]:
@@ -210,8 +260,12 @@ def conclusion(plan: Plan, *, detailed: bool = True) -> str:
 
 
 def as_json(plan: Plan) -> bytes:
-    """Write the plan, the chance to pass the whole policy, the time of all timed attacks, and the conclusion."""
-    chance, seconds = plan.joint, plan.total_seconds
+    """Write the plan with its conclusion.
+
+    Beside it: the chance to pass the whole policy, and the time of all timed attacks.
+    """
+    chance = plan.joint
+    seconds = plan.total_seconds
     content = {
         "schema": 1,
         **asdict(plan),
