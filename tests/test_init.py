@@ -379,7 +379,7 @@ def test_models_of_text_take_prompts(
 def test_a_terminal_is_asked_and_shown_three_documents(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("audit.cli.import_data._in_terminal", lambda: True)
+    monkeypatch.setattr("audit.cli.asking.in_terminal", lambda: True)
     root = tmp_path / "letters"
     root.mkdir()
     for number in range(6):

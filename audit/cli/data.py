@@ -106,7 +106,7 @@ def _list_readiness(corpus: Corpus, model: InspectedModel | None) -> Iterator[Re
     from audit.targets.interface import NoModel
 
     obstacles: dict[str, str] = {}
-    kinds = ("model", "data", "missing")
+    kinds: tuple[str, ...] = ("model", "data", "missing")
     if model is not None:
         obstacles = {**model.inapplicable, **model.skipped}
         # References of a model may be given beside the manifest: attacks that lack one are

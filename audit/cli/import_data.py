@@ -1,9 +1,10 @@
-"""`docaudit init`, and `docaudit import` with a command for each format and the options that this format takes."""
+"""`docaudit init`, and `docaudit import` with a command for each format.
+
+Each of these has the options that its format takes.
+"""
 
 import inspect
-import os
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -11,24 +12,17 @@ from typing import Annotated, Any, Literal, get_args
 import typer
 from typer.core import TyperGroup
 
-from audit.cli import console
-from audit.cli.options import (
-    HELP,
-    Assigned,
-    Assignment,
-    Seed,
-    note_unstated_assignment,
-    show_errors,
-)
-from audit.corpus.documents import SPLITS, Mask, Redaction, Split, TaskKind
+from audit.cli import asking, console
+from audit.cli.asking import FolderMeaning, Statements
+from audit.cli.dividing import StatedMembers, choose_shares, read_share_or_file
+from audit.cli.options import HELP, Assigned, Seed, note_unstated_assignment, show_errors
+from audit.corpus.documents import Mask, TaskKind
 from audit.corpus.summary import size_warnings
 from audit.errors import UsageError, listed
 from audit.importers.assemble import ImportReport
 from audit.importers.columns import read_columns
-from audit.importers.divide import Rule
 from audit.importers.interface import REPORT_NAME, Importer
 from audit.importers.locate import QUALITIES
-from audit.importers.named import NamedMembers
 from audit.importers.registry import FORMATS
 from audit.importers.request import ImportRequest
 from audit.importers.source import Options
@@ -136,7 +130,7 @@ def init(
     ] = None,
     provider_column: ProviderColumn = None,
     meaning: Annotated[
-        Literal["provider", "label", "none"] | None,
+        FolderMeaning | None,
         typer.Option(
             "--folders", help=HELP["init.folders"], show_default="provider; label for page classes"
         ),
@@ -165,81 +159,125 @@ def init(
     pages. Every other format becomes a new folder. Without MODEL, for a model that is still to be
     trained, docaudit draws the training documents.
     """
-    asks = not yes and _in_terminal()
-    given_model, place = door.places_of(model, source)
+    owner_model, place = door.places_of(model, source)
     importer = door.format_of(place, kind)
-    model_task = door.task_of(given_model, task)
-    if not (yes or model_task.kind):
+    model_task = _recognise_task(owner_model, task, is_optional=yes)
+    _say_recognised(place, importer, model_task)
+    statements = Statements(
+        StatedMembers(members, heldout, heldout_from, official),
+        assigned=assigned,
+        mask=mask,
+        provider_column=provider_column,
+        folders=meaning,
+        is_untrained=owner_model is None and yes,
+    )
+    if not yes and asking.in_terminal():
+        statements = asking.ask_missing(statements, importer)
+    rule = statements.members.read_rule()
+    generative = model_task.generative and importer.recognises
+    options = Options(
+        labels=_labels_of(labels, model_task.labels),
+        provider=statements.provider,
+        boxes=boxes,
+        assigned=statements.assigned,
+        columns=_columns_of(columns),
+        ocr=ocr,
+        redaction=statements.redaction,
+        name=name or place.resolve().stem,
+        command="docaudit init",
+        draws=statements.may_draw,
+        generative=generative,
+    )
+    request = ImportRequest(
+        src=place,
+        dst=_choose_destination(out, place, importer),
+        shares=choose_shares(
+            rule or "official", public=public, has_heldout_file=heldout is not None
+        ),
+        seed=seed,
+        division=rule,
+        task=None if generative else model_task.kind,
+        options=options,
+        heldout_from=statements.members.heldout_from,
+    )
+    in_place = importer.whole and request.is_in_place
+    with console.Reporter(), door.replaced(request.dst, overwrite=overwrite, in_place=in_place):
+        report = importer.convert(request)
+    _show_data_set(request, report, owner_model, in_place=in_place)
+
+
+def _recognise_task(
+    model: Path | None, stated: TaskKind | None, *, is_optional: bool
+) -> door.ModelTask:
+    """Return the task that the owner or the model says.
+
+    Raises:
+        UsageError: neither says it, and it is not optional.
+    """
+    model_task = door.task_of(model, stated)
+    if model_task.kind is None and not is_optional:
         raise UsageError(
             "init needs MODEL or --task KIND",
             "give one, or --yes to take the task from the documents",
         )
+    return model_task
+
+
+def _say_recognised(place: Path, importer: Importer, model_task: door.ModelTask) -> None:
+    """Print the format of the source, and the task if the model says it."""
     console.say(f"{place}: format {importer.name} ({importer.description})")
     if model_task.architecture:
         console.say(f"The model's task: {model_task.kind} (from {model_task.architecture})")
-    drawn = given_model is None and yes
-    if asks:
-        if not (members or heldout_from or official):
-            trained = _ask("trained")
-            drawn = trained == "none"
-            second = Path(trained) if trained and not drawn else None
-            members, heldout_from = (
-                (None, second) if second is not None and second.is_dir() else (second, heldout_from)
-            )
-        assigned = assigned or (None if drawn else _ask("assigned", *get_args(Assignment)))
-        mask = mask or _ask("mask", *get_args(Mask))
-        if provider_column is None and meaning is None and importer.providers:
-            provider_column = _ask("provider")
-    rule = _stated_rule(members, heldout, heldout_from, official=official)
-    named = model_task.labels if labels is None else door.read_labels(labels)
-    generative = model_task.generative and importer.recognises
-    own: dict[str, Any] = {
-        "redaction": None if mask is None else Redaction(mask),
-        "name": name or place.resolve().stem,
-    }
-    own |= {
-        "command": "docaudit init",
-        "draws": drawn and assigned is None,
-        "generative": generative,
-    }
-    options = Options(
-        named, provider_column or meaning, boxes, assigned, read_columns(columns or ""), ocr, **own
-    )
-    dst = out or (place if importer.whole else Path(f"{place.resolve().stem}-audit"))
-    in_place = importer.whole and dst.resolve() == place.resolve()
-    shares = _shares(rule or "official", public=public, file=heldout is not None)
-    asked = None if generative else model_task.kind
-    with console.Reporter(), door.replaced(dst, overwrite=overwrite, in_place=in_place):
-        report = importer.convert(
-            ImportRequest(place, dst, shares, seed, rule, asked, options, heldout_from)
-        )
-    made = door.read_made(dst)
+
+
+def _labels_of(option: str | None, default: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return the labels that `--labels` gives; the default without it."""
+    return default if option is None else door.read_labels(option)
+
+
+def _columns_of(option: str | None) -> dict[str, str]:
+    """Return the names of columns by meaning that `--columns` gives."""
+    return read_columns(option or "")
+
+
+def _choose_destination(out: Path | None, place: Path, importer: Importer) -> Path:
+    """Return the folder of the new data set; plain pages become one where they are."""
+    if out is not None:
+        return out
+    if importer.whole:
+        return place
+    return Path(f"{place.resolve().stem}-audit")
+
+
+def _show_data_set(
+    request: ImportRequest, report: ImportReport, model: Path | None, *, in_place: bool
+) -> None:
+    """Print the data set that `init` made, what is still to be filled in, and the next commands.
+
+    Args:
+        request: what was imported.
+        report: what was done.
+        model: the owner's model; None while it is still to be trained.
+        in_place: whether the source itself became the data set.
+    """
+    made = door.read_made(request.dst)
     titles = ("document", "split", "words", "fields", "questions")
-    console.show_table(
-        "As docaudit reads them", titles, [*door.preview(made.documents, with_text=_in_terminal())]
-    )
-    _show_report(report, dst, in_place=in_place)
-    for line in made.todo[:MAX_TODO]:
+    rows = list(door.preview(made.documents, with_text=asking.in_terminal()))
+    console.show_table("As docaudit reads them", titles, rows)
+    _show_report(report, request.dst, in_place=in_place)
+    _show_todo(made.todo)
+    without_model = model is None and request.options.redaction is not None
+    _show_next(report, request.dst, model, without_model=without_model)
+    if not made.drawn and request.options.assigned is None and report.documents["heldout"]:
+        note_unstated_assignment(request.dst / "manifest.toml")
+
+
+def _show_todo(lines: Sequence[str]) -> None:
+    """Print the first lines of what is still to be filled in."""
+    for line in lines[:MAX_TODO]:
         console.say(f"to fill in: {line}")
-    if len(made.todo) > MAX_TODO:
-        console.say(f"... and {len(made.todo) - MAX_TODO} more")
-    _show_next(report, dst, given_model, without_model=given_model is None and mask is not None)
-    if not made.drawn and assigned is None and report.documents["heldout"]:
-        note_unstated_assignment(dst / "manifest.toml")
-
-
-def _in_terminal() -> bool:
-    """Test whether a person is there to read and answer: a log may be read by anyone."""
-    return sys.stdin.isatty() and sys.stdout.isatty() and not os.environ.get("CI")
-
-
-def _ask(question: str, *choices: str) -> Any:
-    """Ask the owner in a terminal; nothing is None."""
-    while True:
-        answer = typer.prompt(HELP[f"ask.{question}"], default="", show_default=False).strip()
-        if not answer or not choices or answer in choices:
-            return answer or None
-        console.say(f"{answer} is none of {', '.join(choices)}")
+    if len(lines) > MAX_TODO:
+        console.say(f"... and {len(lines) - MAX_TODO} more")
 
 
 def import_data(
@@ -299,104 +337,79 @@ def import_data(
     Raises:
         UsageError: options contradict each other, or the source cannot be imported so.
     """
-    share, file = _share_or_file(heldout)
-    both = member is not None and (members is not None or heldout_from is not None)
-    rule = _stated_rule(
-        members, file, heldout_from, official=official, by_provider=by_provider, member=both
+    share, file = read_share_or_file(heldout)
+    stated = StatedMembers(
+        members, file, heldout_from, official, by_provider, has_share=member is not None
     )
-    if assigned is not None and rule in (None, "by-provider"):
+    rule = stated.read_rule()
+    draws = rule in (None, "by-provider")
+    if assigned is not None and draws:
         raise UsageError(
             "--assigned says how the documents of --members were chosen", "add --members FILE"
         )
-    shares = _shares(rule or "drawn", member, share, public, file=file is not None)
-    own = () if labels is None else door.read_labels(labels)
-    options = Options(own, provider_column, boxes, assigned, read_columns(columns or ""), ocr)
+    request = ImportRequest(
+        src=src,
+        dst=dst,
+        shares=choose_shares(
+            rule or "drawn", member, share, public, has_heldout_file=file is not None
+        ),
+        seed=seed,
+        division=rule or "drawn",
+        task=task,
+        options=Options(
+            labels=_labels_of(labels),
+            provider=provider_column,
+            boxes=boxes,
+            assigned=assigned,
+            columns=_columns_of(columns),
+            ocr=ocr,
+        ),
+        heldout_from=heldout_from,
+    )
     try:
         with console.Reporter(), door.replaced(dst, overwrite=overwrite):
-            report = importer.convert(
-                ImportRequest(src, dst, shares, seed, rule or "drawn", task, options, heldout_from)
-            )
+            report = importer.convert(request)
     except UsageError as error:
         guess = door.guess_format(src)
         if guess in (None, importer.name):
             raise
-        hint = f"{src} looks like {guess}: docaudit import {guess} {src} {dst}"
-        raise UsageError(error.problems, "; or ".join(filter(None, [error.hint, hint]))) from None
+        raise _hint_at_format(error, guess, src, dst) from None
     _show_report(report, dst)
     _show_next(report, dst)
-    if assigned is None and rule not in (None, "by-provider") and report.documents["heldout"]:
+    if assigned is None and not draws and report.documents["heldout"]:
         note_unstated_assignment(dst / "manifest.toml")
 
 
-def _stated_rule(
-    members: Path | None, heldout: Path | None, heldout_from: Path | None, **others: bool
-) -> Rule | None:
-    """Return the division that options state; None where they state none.
-
-    Raises:
-        UsageError: they state several, or name held-out documents alone.
-    """
-    rules = {"members": members is not None, "heldout-from": heldout_from is not None, **others}
-    given = [f"--{name.replace('_', '-')}" for name, stated in rules.items() if stated]
-    if len(given) > 1:
-        raise UsageError(
-            f"{listed(given, 'and')} say in several ways which documents are members",
-            "keep one of them",
-        )
-    if heldout is not None and members is None:
-        reason = f"--heldout {heldout} names held-out documents, but nothing names the members"
-        raise UsageError(reason, "name those that were trained on: --members FILE")
-    if members is not None:
-        return NamedMembers.read(members, heldout)
-    if heldout_from is not None:
-        return NamedMembers(())
-    return (
-        "official"
-        if others.get("official")
-        else "by-provider"
-        if others.get("by_provider")
-        else None
-    )
-
-
-def _shares(
-    rule: Rule,
-    member: float | None = None,
-    heldout: float | None = None,
-    public: float | None = None,
-    *,
-    file: bool,
-) -> dict[Split, float]:
-    """Return the shares of the splits.
-
-    With a `file` of held-out documents the others are public.
-    """
-    kept = public if public is not None else float(file)
-    drawn = {"drawn": (0.4, 0.2, 0.4), "by-provider": (0.4, 0.4, 0.2)}
-    usual = drawn.get(str(rule), (1.0, (1 - file) * (1 - kept), kept))
-    given = zip(SPLITS, (member, heldout, public), usual, strict=True)
-    return {split: default if share is None else share for split, share, default in given}
+def _hint_at_format(error: UsageError, guess: str | None, src: Path, dst: Path) -> UsageError:
+    """Return an error whose hint also names the format that the source looks like."""
+    hint = f"{src} looks like {guess}: docaudit import {guess} {src} {dst}"
+    if error.hint:
+        hint = f"{error.hint}; or {hint}"
+    return UsageError(error.problems, hint)
 
 
 def command_of(importer: Importer) -> Callable[..., None]:
-    """Make the command of a format: `import_data` without the options that the format does not take."""
-    takes = {
+    """Make the command of a format: `import_data` with the options that the format takes."""
+    is_taken = {
+        "importer": False,
         "official": importer.parts,
         "by_provider": importer.providers,
         "task": len(importer.tasks) > 1,
     }
-    takes |= dict.fromkeys(
+    is_taken |= dict.fromkeys(
         ("labels", "provider_column", "boxes", "columns", "ocr"), importer.recognises
     )
-    takes["importer"] = False
     signature = inspect.signature(import_data, eval_str=True)
-    parameters = [own for name, own in signature.parameters.items() if takes.get(name, True)]
+    parameters = []
+    defaults = {}
+    for name, parameter in signature.parameters.items():
+        if name in is_taken:
+            defaults[name] = parameter.default
+        if is_taken.get(name, True):
+            parameters.append(parameter)
 
     @wraps(import_data)
     def command(**options: Any) -> None:
-        defaults = {
-            name: own.default for name, own in signature.parameters.items() if name in takes
-        }
         import_data(**{**defaults, "importer": importer, **options})
 
     command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -404,68 +417,67 @@ def command_of(importer: Importer) -> Callable[..., None]:
 
 
 for _name, _importer in FORMATS.items():
-    _help = f"Import a {_name} data set ({_importer.description}). The model's task is {listed(_importer.tasks, 'or')}."
+    _help = (
+        f"Import a {_name} data set ({_importer.description}). "
+        f"The model's task is {listed(_importer.tasks, 'or')}."
+    )
     app.command(_name, help=_help, short_help=_importer.description)(
         show_errors()(command_of(_importer))
     )
 
 
-def _share_or_file(text: str | None) -> tuple[float | None, Path | None]:
-    """Read what `--heldout` gives: a share, or a file."""
-    try:
-        share = None if text is None else float(text)
-    except ValueError:
-        return None, Path(str(text))
-    if share is not None and not 0 <= share <= 1:
-        raise UsageError(f"--heldout {text}: a share is between 0 and 1")
-    return share, None
-
-
 FOR_QUICK = 288
-"""Documents of each side from which on a quick scan, which tries a quarter of them, tries the 72
-that decide."""
+"""Documents of each side from which on a quick scan tries the 72 that decide.
+
+It tries a quarter of them.
+"""
 
 
 def _show_next(
     report: ImportReport, dst: Path, model: Path | None = None, *, without_model: bool = False
 ) -> None:
     """Print the next commands."""
-    fewest = min(report.documents.get("member", 0), report.documents.get("heldout", 0))
-    bound = f" --documents {2 * fewest}" if 0 < fewest < FOR_QUICK else ""
-    look = f"{model or 'MODEL_DIR'} {dst} --budget quick{bound} --out first-look"
-    commands = (
-        *(
-            [f"docaudit ocr {dst}"]
-            if any("docaudit ocr" in warning for warning in report.warnings)
-            else []
-        ),
-        f"docaudit inspect {dst}" + ("" if without_model else f" --model {model or 'MODEL_DIR'}"),
-        f"docaudit scan {f'--no-model {dst}' if without_model else look}",
-    )
+    commands = []
+    if any("docaudit ocr" in warning for warning in report.warnings):
+        commands.append(f"docaudit ocr {dst}")
+    if without_model:
+        commands.append(f"docaudit inspect {dst}")
+        commands.append(f"docaudit scan --no-model {dst}")
+    else:
+        model_dir = model or "MODEL_DIR"
+        fewest = min(report.documents.get("member", 0), report.documents.get("heldout", 0))
+        bound = f" --documents {2 * fewest}" if 0 < fewest < FOR_QUICK else ""
+        look = f"--budget quick{bound} --out first-look"
+        commands.append(f"docaudit inspect {dst} --model {model_dir}")
+        commands.append(f"docaudit scan {model_dir} {dst} {look}")
     console.show_commands("Next:", commands)
 
 
 def _show_report(report: ImportReport, dst: Path, *, in_place: bool = False) -> None:
     """Show the documents and fields of an import, and those that it could not find."""
-    rows = []
-    for label, count in report.fields.items():
-        located = [report.located[label][quality] for quality in QUALITIES]
-        lost = ", ".join(
-            f"{number} {reason}" for reason, number in report.not_located[label].items()
-        )
-        rows.append((label, count, *located, lost or "-"))
+    rows = list(_field_rows(report))
     if rows:
         titles = ("label", "fields", "located exactly", "normalised", "loosely", "not located")
         console.show_table("Fields", titles, rows)
     console.say(f"The model's task, for the manifest: {report.task}")
     console.show_table("Documents", ("split", "documents"), list(report.documents.items()))
-    console.say(
-        *(f"{name}: {count}" for name, count in report.notes.items()),
-        f"{len(report.duplicates)} groups of documents with the same image, never in two splits",
-        f"Written to {dst}"
-        + ("" if in_place else f"; fields without words are listed in {dst / REPORT_NAME}"),
-    )
-    sides = (report.documents["member"], report.documents["heldout"])
-    console.warn(*report.warnings, *size_warnings(*sides))
-    if sides[1] and not report.documents["public"]:
+    console.say(*(f"{name}: {count}" for name, count in report.notes.items()))
+    n_groups = len(report.duplicates)
+    console.say(f"{n_groups} groups of documents with the same image, never in two splits")
+    written = f"Written to {dst}"
+    if not in_place:
+        written += f"; fields without words are listed in {dst / REPORT_NAME}"
+    console.say(written)
+    n_heldout = report.documents["heldout"]
+    console.warn(*report.warnings, *size_warnings(report.documents["member"], n_heldout))
+    if n_heldout and not report.documents["public"]:
         console.say(HELP["import.no_public"])
+
+
+def _field_rows(report: ImportReport) -> Iterator[tuple[object, ...]]:
+    """Yield a row for each label: how many fields were located in each way, and why others not."""
+    for label, count in report.fields.items():
+        located = [report.located[label][quality] for quality in QUALITIES]
+        not_located = report.not_located[label]
+        reasons = ", ".join(f"{number} {reason}" for reason, number in not_located.items())
+        yield (label, count, *located, reasons or "-")

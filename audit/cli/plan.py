@@ -125,7 +125,7 @@ class AttackRow(NamedTuple):
 
 
 def attacks_table(plan: Plan) -> Table:
-    """Tabulate for each attack the units that there are and that it needs, and what is decidable."""
+    """Tabulate for each attack the units that it has and needs, and what is decidable."""
     title = f"{plan.corpus}, policy {plan.policy}, budget {plan.budget}"
     columns = ("question", "you have", "you need", "passes", "decidable", "time")
     seconds = {cost.attack: cost.seconds for cost in plan.costs}
@@ -157,7 +157,7 @@ def _attack_row(attack: str, limits: Sequence[LimitPlan], seconds: float | None)
         lowest = min(resolution.pass_power for resolution in resolutions)
         passes = f"{100 * lowest:.0f} %"
     outlooks: list[Outlook] = [limit.outcome for limit in limits if limit.outcome != "no plan"]
-    worst = max(outlooks, key=[*DECIDABLE].index, default="no plan")
+    worst: Outlook = max(outlooks, key=[*DECIDABLE].index, default="no plan")
     return AttackRow(
         question=text.short_question or text.title or attack,
         sides=sides,

@@ -1,0 +1,113 @@
+"""The dialogue of `docaudit init`: a person in a terminal is asked for what no option says."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import typer
+
+from audit.cli import console
+from audit.cli.dividing import StatedMembers
+from audit.cli.options import HELP, Assignment
+from audit.corpus.documents import Mask, Redaction
+from audit.importers.interface import Importer
+
+FolderMeaning = Literal["provider", "label", "none"]
+"""What the names of folders mean."""
+UNTRAINED = "none"
+"""The answer that names no training documents: the model is still to be trained."""
+
+
+@dataclass(frozen=True)
+class Statements:
+    """What an owner says about the documents of a model, by options or in answers.
+
+    Attributes:
+        members: which documents the model was trained on.
+        assigned: how they were chosen.
+        mask: how values are hidden in redacted copies.
+        provider_column: column or key that names who provided a document.
+        folders: what the names of folders mean.
+        is_untrained: whether the model is still to be trained.
+    """
+
+    members: StatedMembers
+    assigned: Assignment | None = None
+    mask: Mask | None = None
+    provider_column: str | None = None
+    folders: FolderMeaning | None = None
+    is_untrained: bool = False
+
+    @property
+    def may_draw(self) -> bool:
+        """Whether docaudit may draw the members."""
+        return self.is_untrained and self.assigned is None
+
+    @property
+    def provider(self) -> str | None:
+        """What names the provider of a document, or says what folders mean."""
+        return self.provider_column or self.folders
+
+    @property
+    def redaction(self) -> Redaction | None:
+        """How values are hidden in what is shared."""
+        return None if self.mask is None else Redaction(self.mask)
+
+
+def in_terminal() -> bool:
+    """Test whether a person is there to read and answer: a log may be read by anyone."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and not os.environ.get("CI")
+
+
+def ask_missing(statements: Statements, importer: Importer) -> Statements:
+    """Ask the owner for what no option says, and return all statements.
+
+    Args:
+        statements: what options say.
+        importer: importer of the source's format.
+    """
+    if not (statements.members.names_members or statements.members.official):
+        statements = _ask_for_members(statements)
+    if statements.assigned is None and not statements.is_untrained:
+        statements = replace(statements, assigned=_ask("assigned", get_args(Assignment)))
+    if statements.mask is None:
+        statements = replace(statements, mask=_ask("mask", get_args(Mask)))
+    names_providers = statements.provider_column is not None or statements.folders is not None
+    if importer.providers and not names_providers:
+        statements = replace(statements, provider_column=_ask("provider"))
+    return statements
+
+
+def _ask_for_members(statements: Statements) -> Statements:
+    """Ask which documents the model was trained on."""
+    answer = _ask("trained")
+    if answer is None:
+        return statements
+    if answer == UNTRAINED:
+        return replace(statements, is_untrained=True)
+    path = Path(answer)
+    if path.is_dir():
+        members = replace(statements.members, heldout_from=path)
+    else:
+        members = replace(statements.members, members=path)
+    return replace(statements, members=members)
+
+
+def _ask(question: str, choices: Sequence[str] = ()) -> Any:
+    """Ask until the answer is one of the choices; any is, where there are none.
+
+    Returns:
+        The answer; None for an empty one.
+    """
+    while True:
+        answer = typer.prompt(HELP[f"ask.{question}"], default="", show_default=False).strip()
+        if not answer:
+            return None
+        if not choices or answer in choices:
+            return answer
+        console.say(f"{answer} is none of {', '.join(choices)}")
