@@ -1,4 +1,7 @@
-"""The command line: a module a command parses its arguments, calls the library, prints, and gives the exit code."""
+"""The command line.
+
+The module of a command parses its arguments, calls the library, prints, and gives the exit code.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,9 @@ def main() -> None:
 
 
 def _run() -> None:
-    called = sys.argv[1] if sys.argv[1:] and _COMPLETING not in os.environ else None
+    called = None
+    if len(sys.argv) > 1 and _COMPLETING not in os.environ:
+        called = sys.argv[1]
     # Imports leave no garbage to speak of, and searches for it take a tenth of them: the first
     # counted stage begins.
     gc.disable()
@@ -66,9 +71,9 @@ def _run() -> None:
 
 
 def _tell_failure(error: BaseException) -> int:
-    """Tell class and place of an error that nobody foresaw, keep its story in a private file, return the exit code.
+    """Tell class and place of an error that nobody foresaw, and return the exit code.
 
-    Its message is never printed: it can hold a page.
+    Its story goes into a private file. Its message is never printed: it can hold a page.
     """
     from audit.cli import console
     from audit.failures import failure_of, keep_story
@@ -79,10 +84,11 @@ def _tell_failure(error: BaseException) -> int:
 
 
 def __getattr__(name: str) -> Any:
-    """Make the whole command line where somebody asks for it, as tests and generated documentation do."""
+    """Make the whole command line where somebody asks for it, as tests and generated docs do."""
     if name == "app":
         from audit.cli.commands import make_app
 
-        made = globals()["app"] = make_app()
-        return made
+        app = make_app()
+        globals()["app"] = app
+        return app
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

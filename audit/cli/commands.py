@@ -1,12 +1,12 @@
-"""The commands: each module is imported when its command is called, and all of them for the help."""
+"""The commands: each module is imported when its command is called, and all for the help."""
 
 import inspect
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand
@@ -15,9 +15,34 @@ from audit import __version__, plugins
 from audit.cli import console
 from audit.cli.options import HELP, PANELS, seconds_of, show_errors
 
-_PANELS = tomllib.loads((Path(__file__).parent / "commands.toml").read_text(encoding="utf-8"))
-COMMANDS = {name: (place, panel) for panel, own in _PANELS.items() for name, place in own.items()}
-"""Module and function of each command, and its panel, in the order of the help."""
+
+class CommandPlace(NamedTuple):
+    """Where a command is defined, and where it stands in the help.
+
+    Attributes:
+        module: module in `audit.cli`.
+        attribute: its function there, or its group of commands.
+        panel: panel of the help.
+    """
+
+    module: str
+    attribute: str
+    panel: str
+
+
+def _read_commands() -> dict[str, CommandPlace]:
+    """Read the places of all commands, in the order of the help."""
+    panels = tomllib.loads((Path(__file__).parent / "commands.toml").read_text(encoding="utf-8"))
+    commands = {}
+    for panel, places in panels.items():
+        for name, place in places.items():
+            module, _, attribute = place.partition(":")
+            commands[name] = CommandPlace(module, attribute, panel)
+    return commands
+
+
+COMMANDS = _read_commands()
+"""The place of each command by its name, in the order of the help."""
 
 
 def make_app(called: str | None = None) -> typer.Typer:
@@ -27,7 +52,7 @@ def make_app(called: str | None = None) -> typer.Typer:
         called: the command that is called, the only one to be imported; none is for "--version",
             all for another name.
     """
-    known = called == "--version" or called in COMMANDS
+    needs_others = called != "--version" and called not in COMMANDS
     app = typer.Typer(
         name="docaudit",
         help="Test what a document model leaks about its training documents, before you deploy it.",
@@ -36,33 +61,36 @@ def make_app(called: str | None = None) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(_options)
-    for name, (place, panel) in COMMANDS.items():
-        if known and called != name:
-            continue
-        module, _, attribute = place.partition(":")
-        command = getattr(import_module(f"audit.cli.{module}"), attribute)
-        if isinstance(command, typer.Typer):
-            app.add_typer(command, name=name, rich_help_panel=panel)
-        else:
-            app.command(name, epilog=HELP.get(f"{name}.exit"), rich_help_panel=panel)(
-                show_errors()(command)
-            )
-    if not known:
+    for name, place in COMMANDS.items():
+        if needs_others or called == name:
+            _add_command(app, name, place)
+    if needs_others:
         for add in plugins.load("docaudit.commands").values():
             add(app)
     _group_options(app)
     return app
 
 
+def _add_command(app: typer.Typer, name: str, place: CommandPlace) -> None:
+    """Import a command, or a group of them, and add it to the command line."""
+    command = getattr(import_module(f"audit.cli.{place.module}"), place.attribute)
+    if isinstance(command, typer.Typer):
+        app.add_typer(command, name=name, rich_help_panel=place.panel)
+        return
+    register = app.command(name, epilog=HELP.get(f"{name}.exit"), rich_help_panel=place.panel)
+    register(show_errors()(command))
+
+
 class _Command(TyperCommand):
     """A command whose options of no panel are common ones."""
 
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+    def parse_args(  # type: ignore[override]
+        self, ctx: typer.Context, args: list[str]
+    ) -> list[str]:
         """Parse; a time needs its unit, or it would be taken for a number of documents."""
-        with show_errors():
-            for place, name in enumerate(args):
-                if name.startswith("--time") and not ctx.resilient_parsing:
-                    seconds_of(name.partition("=")[2] or " ".join(args[place + 1 : place + 2]))
+        if not ctx.resilient_parsing:
+            with show_errors():
+                _check_times(args)
         return super().parse_args(ctx, args)
 
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
@@ -71,6 +99,20 @@ class _Command(TyperCommand):
 
         rich_utils.OPTIONS_PANEL_TITLE = "Common"
         super().format_help(ctx, formatter)
+
+
+def _check_times(args: Sequence[str]) -> None:
+    """Read every time among the arguments of a command.
+
+    Raises:
+        UsageError: one has no unit.
+    """
+    for place, name in enumerate(args):
+        if name.startswith("--time"):
+            text = name.partition("=")[2]
+            if not text:
+                text = "".join(args[place + 1 : place + 2])
+            seconds_of(text)
 
 
 def _group_options(app: typer.Typer) -> None:
@@ -84,20 +126,30 @@ def _group_options(app: typer.Typer) -> None:
         command.callback = function
         signature = inspect.signature(function, eval_str=True)
         for parameter in signature.parameters.values():
-            for own in getattr(parameter.annotation, "__metadata__", ()):
-                own.rich_help_panel = own.rich_help_panel or PANELS.get(parameter.name)
-        function.__signature__ = signature  # type: ignore[attr-defined]  # else every reader evaluates its own options
+            for option in getattr(parameter.annotation, "__metadata__", ()):
+                if not option.rich_help_panel:
+                    option.rich_help_panel = PANELS.get(parameter.name)
+        # Else every reader would evaluate the annotations again, to options without a panel.
+        vars(function)["__signature__"] = signature
 
 
-PLACES = {"model": True, "model_dir": True, "folders": True, "reference": True}
-PLACES.update(dict.fromkeys(("source", "src", "heldout_from"), False))
+PLACES = {
+    "model": True,
+    "model_dir": True,
+    "folders": True,
+    "reference": True,
+    "source": False,
+    "src": False,
+    "heldout_from": False,
+}
 """Parameters that may be an address of the Hub, by whether a plain ORG/MODEL is one."""
 
 
 def _from_hub(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command that opens models or sources the option `--allow-network`, and what it downloads for their place.
+    """Give a command that opens models or sources the option `--allow-network`.
 
-    The option is every such command's, like `--help`.
+    It then gets the folders of what was downloaded. The option is every such command's, like
+    `--help`.
     """
     signature = inspect.signature(function, eval_str=True)
     places = PLACES.keys() & signature.parameters.keys()
@@ -107,9 +159,8 @@ def _from_hub(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def command(allow_network: bool, **options: Any) -> Any:
         with show_errors():
-            options |= {
-                name: _fetched(options[name], allow_network, PLACES[name]) for name in places
-            }
+            for name in places:
+                options[name] = _fetch_all(options[name], allow_network, is_model=PLACES[name])
         return function(**options)
 
     flag = Annotated[bool, typer.Option("--allow-network", help=HELP["shared.allow_network"])]
@@ -122,22 +173,41 @@ def _from_hub(function: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def _fetched(value: Any, allow_network: bool, plain: bool) -> Any:
-    """Return paths of this machine for those of an option.
+def _fetch_all(value: Any, allow_network: bool, *, is_model: bool) -> Any:
+    """Return the value of an option with paths of this machine for addresses of the Hub.
 
-    Of several folders the first is the model's.
+    Args:
+        value: a path, "NAME=PATH", None, or a list of such.
+        allow_network: whether models and data sets may be downloaded.
+        is_model: whether a plain ORG/MODEL is an address; of several folders the first is the
+            model's.
     """
-    if isinstance(value, list):
-        return [_fetched(one, allow_network, plain and one is value[0]) for one in value]
-    name, equals, place = value.partition("=") if isinstance(value, str) else ("", "", value)
+    if not isinstance(value, list):
+        return _fetch(value, allow_network, is_model=is_model)
+    paths = []
+    for place in value:
+        is_first = place is value[0]
+        paths.append(_fetch(place, allow_network, is_model=is_model and is_first))
+    return paths
+
+
+def _fetch(value: Any, allow_network: bool, *, is_model: bool) -> Any:
+    """Return a path of this machine for an address of the Hub, and what is none unchanged."""
+    name = ""
+    equals = ""
+    place = value
+    if isinstance(value, str):
+        name, equals, place = value.partition("=")
     if not place or Path(place).exists():
         return value
-    found = plugins.find("docaudit.sources", "hf")(
-        place, allow_network=allow_network, plain=plain or bool(equals)
-    )
-    if found != Path(place):
-        console.note(f"{place} is downloaded: {found}")
-    return f"{name}={found}" if equals else found
+    may_be_plain = is_model or bool(equals)
+    hub = plugins.find("docaudit.sources", "hf")
+    path = hub(place, allow_network=allow_network, plain=may_be_plain)
+    if path != Path(place):
+        console.note(f"{place} is downloaded: {path}")
+    if equals:
+        return f"{name}={path}"
+    return path
 
 
 def _print_version(value: bool) -> None:

@@ -1,7 +1,9 @@
 """`docaudit gate` and `docaudit diff`."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -10,6 +12,9 @@ from audit.cli import console
 from audit.cli.options import HELP, DataOfRecord, Detail, ModelOfRecord, PolicyName
 from audit.cli.verdicts import Formats, choose, clearing, show
 from audit.errors import UsageError
+
+if TYPE_CHECKING:
+    from audit.policy import Verdict
 
 
 def gate(
@@ -48,8 +53,12 @@ def gate(
         warn_uncompared,
     )
 
-    outputs, quiet = choose(formats, quiet=verbose is False), verbose is False
-    with clearing(outputs, record_path, Path(policy), *([baseline] if baseline else [])):
+    quiet = verbose is False
+    outputs = choose(formats, quiet=quiet)
+    inputs = [record_path, Path(policy)]
+    if baseline is not None:
+        inputs.append(baseline)
+    with clearing(outputs, *inputs):
         with console.Reporter(quiet=quiet) as progress:
             signed = UNSIGNED if pub is None else check_signature(record_path, pub)
             if baseline is None:
@@ -66,22 +75,22 @@ def gate(
 
         def in_words() -> None:
             console.show_subject(record)
-            given = {"MODEL_DIR": model, "DATA_DIR": data, "POLICY.toml": policy}
-            paths = paths_of(record_path, record) | {
-                name: str(path) for name, path in given.items() if path
-            }
-            drawn = (
-                baseline is None
-                and verdict.identity is not None
-                and verdict.identity.state == "declared"
-            )
-            folder = (
-                records.file_of(record_path).parent if drawn else None
-            )  # else its report shows another verdict
+            paths = paths_of(record_path, record)
+            for name, path in (("MODEL_DIR", model), ("DATA_DIR", data), ("POLICY.toml", policy)):
+                if path:
+                    paths[name] = str(path)
+            folder = None
+            if baseline is None and _is_declared(verdict):
+                folder = records.file_of(record_path).parent
             console.show_verdict(verdict, folder, record, paths=paths, verbose=bool(verbose))
 
         code = show(outputs, record, verdict, in_words, policy, data)
     raise typer.Exit(code)
+
+
+def _is_declared(verdict: Verdict) -> bool:
+    """Test whether a verdict is by the policy that its record declares, whose report it then is."""
+    return verdict.identity is not None and verdict.identity.state == "declared"
 
 
 DIFF_FORMATS = ("text", "json", "markdown")
@@ -113,8 +122,8 @@ def diff(
     if separator:
         check_file("--format", Path(file))
     with console.Reporter() as progress:
-        found = diff_scans(old, new, policy, progress)
-    text = render(found, cast("Any", name), console.width())
+        difference = diff_scans(old, new, policy, progress)
+    text = render(difference, cast("Any", name), console.width())
     if separator:
         write_output(Path(file), text.encode())
     else:

@@ -15,15 +15,22 @@ from audit.cli import console
 from audit.errors import DocauditError, EngineError, UsageError
 from audit.failures import DEBUG, lacks_memory
 
-_TEXTS = tomllib.loads((Path(__file__).parent / "help.toml").read_text(encoding="utf-8"))
-PANELS = {name: panel for panel, names in _TEXTS.pop("panels").items() for name in names}
-"""Panel of the help by the name of a parameter."""
-HELP = {
-    f"{command}.{option}": text
-    for command, texts in _TEXTS.items()
-    for option, text in texts.items()
-}
-"""What each option means, by command and option, and other texts of commands."""
+
+def _read_texts() -> tuple[dict[str, str], dict[str, str]]:
+    """Read help.toml: panels by parameter, and texts by command and option."""
+    texts = tomllib.loads((Path(__file__).parent / "help.toml").read_text(encoding="utf-8"))
+    panels: dict[str, str] = {}
+    for panel, parameters in texts.pop("panels").items():
+        panels |= dict.fromkeys(parameters, panel)
+    texts_by_option = {}
+    for command, texts_of_command in texts.items():
+        for option, text in texts_of_command.items():
+            texts_by_option[f"{command}.{option}"] = text
+    return panels, texts_by_option
+
+
+PANELS, HELP = _read_texts()
+"""Panels of the help by parameter; what each option means by command and option, as other texts."""
 Budget = Literal["quick", "standard", "full"]
 """How much of the work to do."""
 Assignment = Literal["random", "by-provider", "by-date", "official"]
@@ -96,25 +103,25 @@ Pretrained = Annotated[
 def note_unstated_assignment(manifest: Path) -> None:
     """Print that nobody stated how the documents of training were chosen, and where to state it."""
     console.say(
-        f'{manifest} says assigned = "official", as nobody stated how the documents of training were chosen. '
-        'Write "random" there if they were drawn by lot, as train_test_split does (or give --assigned random).'
+        f'{manifest} says assigned = "official", as nobody stated how the documents of training '
+        'were chosen. Write "random" there if they were drawn by lot, as train_test_split does '
+        "(or give --assigned random)."
     )
 
 
-def bounds_of(given: Sequence[str] | None) -> dict[str, Any]:
+def bounds_of(texts: Sequence[str] | None) -> dict[str, Any]:
     """Read what bounds a scan: a number of documents, a time, or both.
 
     Raises:
-        UsageError: one is neither.
+        UsageError: a text is neither.
     """
-    found: dict[str, Any] = {}
-    for text in given or ():
-        found |= (
-            {"documents": int(text[:9])}
-            if text.isdecimal() and text > "1"
-            else {"seconds": seconds_of(text)}
-        )
-    return found
+    bounds: dict[str, Any] = {}
+    for text in texts or ():
+        if text.isdecimal() and text > "1":
+            bounds["documents"] = int(text[:9])
+        else:
+            bounds["seconds"] = seconds_of(text)
+    return bounds
 
 
 def seconds_of(text: str) -> float:
@@ -139,13 +146,13 @@ def named_paths(pairs: Sequence[str] | None) -> dict[str, list[Path]]:
     Raises:
         UsageError: one is not written so.
     """
-    named: dict[str, list[Path]] = {}
+    paths: dict[str, list[Path]] = {}
     for pair in pairs or ():
         name, _, path = pair.partition("=")
         if not name or not path:
             raise UsageError(f"--reference {pair!r}: write NAME=PATH")
-        named.setdefault(name, []).append(Path(path))
-    return named
+        paths.setdefault(name, []).append(Path(path))
+    return paths
 
 
 def _describe_failed_import(error: ModuleNotFoundError) -> EngineError | None:
@@ -154,53 +161,55 @@ def _describe_failed_import(error: ModuleNotFoundError) -> EngineError | None:
     None where docaudit is at fault.
     """
     package = (error.name or "").partition(".")[0]
+    if package == "audit":
+        return None
     if package:
-        missing = EngineError(
-            f"{package} is not installed", "install docaudit with all that it needs"
-        )
-        return None if package == "audit" else missing
+        return EngineError(f"{package} is not installed", "install docaudit with all that it needs")
     cause = error.__cause__  # transformers hides it
-    while cause is not None and cause.__cause__ is not None:
+    if cause is None:
+        return None
+    while cause.__cause__ is not None:
         cause = cause.__cause__
     from audit.workflows.start import INSTALL
 
-    hint = INSTALL["torchvision"] if "torchvision" in str(cause) else HELP["doctor.broken"]
-    return (
-        None
-        if cause is None
-        else EngineError(f"transformers cannot load its models: {cause}", hint)
-    )
+    hint = HELP["doctor.broken"]
+    if "torchvision" in str(cause):
+        hint = INSTALL["torchvision"]
+    return EngineError(f"transformers cannot load its models: {cause}", hint)
 
 
 @contextmanager
 def show_errors() -> Iterator[None]:
-    """Print known errors, missing packages and lack of memory as a line each, and end with their exit code.
+    """Print known errors, missing packages and lack of memory, a line each.
 
-    Anything else is a bug, of which `audit.cli.main` tells class and place; with `DEBUG` in the
-    environment everything keeps its traceback.
+    The command ends with their exit code. Anything else is a bug, of which `audit.cli.main` tells
+    class and place; with `DEBUG` in the environment everything keeps its traceback.
     """
-    debug = bool(os.environ.get(DEBUG))
+    is_debugging = bool(os.environ.get(DEBUG))
     try:
         yield
-    except DocauditError as error:
-        if debug:
-            traceback.print_exc()
-        shown = error
-    except ModuleNotFoundError as error:
-        failure = None if debug else _describe_failed_import(error)
-        if failure is None:
-            raise
-        shown = failure
-    except (MemoryError, ImportError, RuntimeError) as error:
-        if debug or not lacks_memory(error):
-            raise
-        shown = EngineError(
-            "there is not enough memory", "give it more, or stop what else takes it"
-        )
     except KeyboardInterrupt:
         sys.stderr.write("\ninterrupted; run the same command again to go on\n")
         raise typer.Exit(130) from None
+    except DocauditError as error:
+        if is_debugging:
+            traceback.print_exc()
+        failure = error
+    except (MemoryError, ImportError, RuntimeError) as error:
+        expected = None if is_debugging else _describe_expected(error)
+        if expected is None:
+            raise
+        failure = expected
     else:
         return
-    console.show_error(shown)
-    raise typer.Exit(shown.exit_code)
+    console.show_error(failure)
+    raise typer.Exit(failure.exit_code)
+
+
+def _describe_expected(error: Exception) -> EngineError | None:
+    """Describe an error that says that something is missing; None for a bug."""
+    if isinstance(error, ModuleNotFoundError):
+        return _describe_failed_import(error)
+    if lacks_memory(error):
+        return EngineError("there is not enough memory", "give it more, or stop what else takes it")
+    return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -68,55 +68,74 @@ def references(
         check_folder("--out", out)
     from audit.workflows import references as workflow
 
-    given = named_paths(reference)
-    with console.Reporter() as progress:
-        if train:
-            how: dict[str, Any] = {"count": count, "seed": seed, "device": device, "engine": engine}
-            made = workflow.train_references(
-                data_dir, model_dir, given, names or (), out, **how, progress=progress
-            )
-        else:
-            progress.stage("opening the model and the data set")
-            found = workflow.list_references(data_dir, model_dir, given, device)
+    folders = named_paths(reference)
     if train:
-        paths = {**given, **made}
-        named = [f" --reference {name}={path}" for name, own in paths.items() for path in own]
-        console.say(
-            f"{' and '.join(made) or 'nothing'} made: docaudit scan {model_dir} {data_dir}{''.join(named)}"
-        )
-    elif as_json:
-        typer.echo(
-            json.dumps({"schema": 1, "references": [asdict(need) for need in found]}, indent=2)
-        )
+        how: dict[str, Any] = {"count": count, "seed": seed, "device": device, "engine": engine}
+        with console.Reporter() as progress:
+            trained = workflow.train_references(
+                data_dir, model_dir, folders, names or (), out, **how, progress=progress
+            )
+        _show_trained(trained, folders, model_dir, data_dir)
+        return
+    with console.Reporter() as progress:
+        progress.stage("opening the model and the data set")
+        needs = workflow.list_references(data_dir, model_dir, folders, device)
+    if as_json:
+        content = {"schema": 1, "references": [asdict(need) for need in needs]}
+        typer.echo(json.dumps(content, indent=2))
     else:
-        show_references(found)
+        show_references(needs)
 
 
-def show_references(found: Sequence[ReferenceNeed]) -> None:
+def _show_trained(
+    trained: Mapping[str, Sequence[Path]],
+    folders: Mapping[str, Sequence[Path]],
+    model_dir: Path,
+    data_dir: Path,
+) -> None:
+    """Print which references were trained, and the scan that takes them.
+
+    Args:
+        trained: folders of the new references, by name.
+        folders: folders that the owner named, by name; new ones take their place.
+        model_dir: the checkpoint.
+        data_dir: the data set.
+    """
+    names = " and ".join(trained) or "nothing"
+    command = f"docaudit scan {model_dir} {data_dir}"
+    for name, paths in {**folders, **trained}.items():
+        for path in paths:
+            command += f" --reference {name}={path}"
+    console.say(f"{names} made: {command}")
+
+
+def show_references(needs: Sequence[ReferenceNeed]) -> None:
     """Print the references, and what to do for those that are not there."""
-    if not found:
+    if not needs:
         console.say("No attack on this model takes a reference.")
         return
-    rows = []
-    for need in found:
-        state = ", ".join(filter(None, (need.state, need.source, *need.folders)))
-        rows.append(
-            (need.name, ", ".join(need.needed_by) or "-", ", ".join(need.used_by) or "-", state)
-        )
+    rows = [_reference_row(need) for need in needs]
     console.show_table("References", ("reference", "needed by", "used by", "state"), rows)
-    for need in found:
+    for need in needs:
         if need.how or need.seconds:
             console.say(f"{need.name}: {need.how or need.source}{_describe_time(need.seconds)}")
         if need.recommended:
             console.say(HELP["references.recommended"])
 
 
+def _reference_row(need: ReferenceNeed) -> tuple[str, ...]:
+    """Return a reference's name, the attacks that need and use it, and where it is."""
+    state = [str(text) for text in (need.state, need.source, *need.folders) if text]
+    needed_by = ", ".join(need.needed_by) or "-"
+    used_by = ", ".join(need.used_by) or "-"
+    return (need.name, needed_by, used_by, ", ".join(state))
+
+
 def _describe_time(seconds: tuple[float, float] | None) -> str:
-    return (
-        ""
-        if seconds is None
-        else f" ({console.duration(seconds[0])} to {console.duration(seconds[1])} here)"
-    )
+    if seconds is None:
+        return ""
+    least, most = map(console.duration, seconds)
+    return f" ({least} to {most} here)"
 
 
 canary = typer.Typer(
@@ -164,21 +183,25 @@ def insert(
 
     with console.Reporter():
         corpus = manifest.load(data_dir)
-        asks = corpus.manifest.task.kind == "question-answering"
+        patterns: Sequence[str] = ("pin",)
+        repeats: Sequence[int] = (10,)
+        if corpus.manifest.task.kind == "question-answering":
+            patterns = ("pin", "names", "mixed")
+            repeats = (1, 4, 16)
         report = insertion.insert(
             corpus,
             out,
-            pattern=pattern or (("pin", "names", "mixed") if asks else ("pin",)),
+            pattern=pattern or patterns,
             count=count,
-            repeat=repeat or ((1, 4, 16) if asks else (10,)),
+            repeat=repeat or repeats,
             length=length,
             seed=seed,
         )
     console.say(*_describe_insertion(report, data_dir, out))
     if report.counts.included in (0, count):
         console.warn(
-            "all coins fell the same way: with no canary on the other side nothing can be compared; "
-            "give a larger --count"
+            "all coins fell the same way: with no canary on the other side nothing can be "
+            "compared; give a larger --count"
         )
 
 

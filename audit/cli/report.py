@@ -1,13 +1,19 @@
 """`docaudit report`, `attest` and `verify`."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from audit.cli import console
 from audit.cli.options import HELP, DataOfRecord, ModelOfRecord, PolicyName, Verbose
 from audit.errors import UsageError
+
+if TYPE_CHECKING:
+    from audit.workflows.report import Report
 
 
 def report(
@@ -54,41 +60,66 @@ def report(
     usefulness against epoch (trend.html, trend.pdf).
     """
     from audit.workflows.gate import paths_of
-    from audit.workflows.report import Report, model_card_of, report_records
+    from audit.workflows.report import Report, report_records
 
     if model_card:
-        if len(record_paths) != 1 or reveal or evidence or defenses or dpia or previous:
+        if len(record_paths) != 1 or any((reveal, evidence, defenses, dpia, previous)):
             raise UsageError(
                 "--model-card is of one record, and draws no report",
                 "draw that in a call of its own",
             )
-        card, path = model_card_of(record_paths[0], policy, out)
-        if path is None:
-            typer.echo(card, nl=False)
-        else:
-            console.say(f"Paste from {path}")
+        _show_model_card(record_paths[0], policy, out)
         return
     with console.Reporter():
-        given = record_paths, policy, out, reveal, defenses or (), evidence
-        written = report_records(*given, dpia=dpia, previous=previous)
+        written = report_records(
+            record_paths,
+            policy,
+            out,
+            reveal,
+            defenses or (),
+            evidence,
+            dpia=dpia,
+            previous=previous,
+        )
     console.warn(*written.warnings)
     if isinstance(written, Report):
-        paths = paths_of(record_paths[0], written.record)
-        console.show_verdict(
-            written.verdict,
-            written.folder,
-            written.record,
-            decides_exit=False,
-            paths=paths,
-            verbose=verbose,
-        )
-        if written.revealed is not None:
-            console.say(f"With the values, for you alone: {written.revealed}")
-        if written.dpia is not None:
-            console.say(f"Paste from {written.dpia}")
+        _show_report(written, paths_of(record_paths[0], written.record), verbose=verbose)
         return
     files = [str(path) for path in written.files]
     console.show_sweep(written.axis, written.rows, written.summary, written.answer, files)
+
+
+def _show_model_card(record_path: Path, policy: str, out: Path | None) -> None:
+    """Print the section for a model card, or write it and say where."""
+    from audit.workflows.report import model_card_of
+
+    card, path = model_card_of(record_path, policy, out)
+    if path is None:
+        typer.echo(card, nl=False)
+    else:
+        console.say(f"Paste from {path}")
+
+
+def _show_report(report: Report, paths: Mapping[str, str], *, verbose: bool) -> None:
+    """Print the verdict of a report, and where its other files are.
+
+    Args:
+        report: what was written.
+        paths: paths of a next command, by their names there.
+        verbose: print every limit.
+    """
+    console.show_verdict(
+        report.verdict,
+        report.folder,
+        report.record,
+        decides_exit=False,
+        paths=paths,
+        verbose=verbose,
+    )
+    if report.revealed is not None:
+        console.say(f"With the values, for you alone: {report.revealed}")
+    if report.dpia is not None:
+        console.say(f"Paste from {report.dpia}")
 
 
 DIFFERS = 10
@@ -116,11 +147,9 @@ def attest(
 
     with console.Reporter():
         written = workflow.attest(folder, key, out)
-    signed = (
-        "not signed"
-        if written.key is None
-        else f"signed by key {written.key[: console.SHOWN_DIGITS]}"
-    )
+    signed = "not signed"
+    if written.key is not None:
+        signed = f"signed by key {written.key[: console.SHOWN_DIGITS]}"
     console.say(
         f"{written.path}: {written.result}, about {written.subjects} files and digests, {signed}"
     )
@@ -151,12 +180,12 @@ def verify(
     from audit.workflows import attest as workflow
 
     with console.Reporter():
-        record, found = workflow.verify(folder, pub, model, data, attestation)
+        record, checks = workflow.verify(folder, pub, model, data, attestation)
     console.show_subject(record)
-    console.say(
-        *(f"same: {line}" for line in found.agreed), *(f"note: {line}" for line in found.notes)
-    )
-    console.say(*(f"DIFFERS: {line}" for line in found.differences))
-    if not found.differences:
-        console.say("Everything that was compared agrees.")
-    raise typer.Exit(DIFFERS if found.differences else 0)
+    console.say(*(f"same: {line}" for line in checks.agreed))
+    console.say(*(f"note: {line}" for line in checks.notes))
+    console.say(*(f"DIFFERS: {line}" for line in checks.differences))
+    if checks.differences:
+        raise typer.Exit(DIFFERS)
+    console.say("Everything that was compared agrees.")
+    raise typer.Exit(0)

@@ -1,9 +1,10 @@
-"""`docaudit scan`, of one checkpoint or of every checkpoint of a training run, and `forget-check`."""
+"""`docaudit scan`, of one checkpoint or all of a training run, and `docaudit forget-check`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -16,6 +17,7 @@ from audit.errors import UsageError, listed
 if TYPE_CHECKING:
     from audit.policy import Policy
     from audit.workflows.options import ScanOptions
+    from audit.workflows.sweep import CheckpointAudit, Sweep
 
 
 def _defenses(incomplete: str) -> list[str]:
@@ -79,14 +81,15 @@ def scan(
     """Attack a model and write the report with the verdict."""
     from audit.workflows.options import ScanOptions
 
-    both = _split_folders(folders, checkpoints, no_model)
+    model_dir, data_dir = _split_folders(folders, checkpoints, no_model)
     if checkpoints is not None and formats:
         raise UsageError(
             "--format is of one verdict, and --checkpoints reaches many", "gate each record with it"
         )
-    asked = ScanOptions(
-        *both,
-        out=out,
+    scan_options = ScanOptions(
+        model_dir,
+        data_dir,
+        out,
         budget=budget,
         only=tuple(only or ()),
         seed=seed,
@@ -102,7 +105,7 @@ def scan(
         evidence_dir=evidence,
         **options.bounds_of(bounds),
     )
-    _run(asked, policy, formats, verbose, checkpoints)
+    _run(scan_options, policy, formats, verbose, checkpoints)
 
 
 def forget_check(
@@ -132,21 +135,22 @@ def forget_check(
     from audit.workflows.options import ScanOptions
 
     read_names(ids, "--ids")  # before anything is loaded
-    own: dict[str, Any] = {
-        "only": ("membership",),
-        "forgotten": ids,
-        "device": device,
-        "batch_size": batch_size,
-    }
-    references = options.named_paths(reference)
-    asked = ScanOptions(
-        model_dir, data_dir, out, references=references, evidence_dir=evidence, **own
+    scan_options = ScanOptions(
+        model_dir,
+        data_dir,
+        out,
+        only=("membership",),
+        device=device,
+        references=options.named_paths(reference),
+        batch_size=batch_size,
+        evidence_dir=evidence,
+        forgotten=ids,
     )
-    _run(asked, policy, formats, verbose)
+    _run(scan_options, policy, formats, verbose)
 
 
 def _run(
-    asked: ScanOptions,
+    scan_options: ScanOptions,
     policy: str,
     formats: list[str] | None,
     verbose: bool | None,
@@ -157,18 +161,24 @@ def _run(
     from audit.workflows.options import check_folders
 
     quiet = verbose is False
-    outputs, chosen = choose(formats, quiet=quiet), load_policy(policy)
-    check_folders(asked)
+    outputs = choose(formats, quiet=quiet)
+    loaded_policy = load_policy(policy)
+    check_folders(scan_options)
     if checkpoints is None:
         with clearing(outputs):
-            code = _scan_one(asked, chosen, policy, outputs, verbose=verbose)
+            code = _scan_one(scan_options, loaded_policy, policy, outputs, verbose=verbose)
     else:
-        code = _scan_all(checkpoints, asked, chosen, quiet=quiet)
+        code = _scan_all(checkpoints, scan_options, loaded_policy, quiet=quiet)
     raise typer.Exit(code)
 
 
 def _scan_one(
-    asked: ScanOptions, policy: Policy, policy_name: str, outputs: Outputs, *, verbose: bool | None
+    scan_options: ScanOptions,
+    policy: Policy,
+    policy_name: str,
+    outputs: Outputs,
+    *,
+    verbose: bool | None,
 ) -> int:
     """Scan a checkpoint, and return the exit code."""
     with console.Reporter(quiet=verbose is False) as progress:
@@ -176,60 +186,76 @@ def _scan_one(
         progress.stage("opening the model and the data set")
         from audit.workflows.scan import run
 
-        result = run(asked, policy, progress, console.warn)
+        result = run(scan_options, policy, progress, console.warn)
 
     def in_words() -> None:
-        paths = {**asked.paths, "POLICY.toml": policy_name}
+        paths = {**scan_options.paths, "POLICY.toml": policy_name}
         console.show_verdict(
-            result.verdict, asked.out, result.record, paths=paths, verbose=bool(verbose)
+            result.verdict, scan_options.out, result.record, paths=paths, verbose=bool(verbose)
         )
 
-    return show(outputs, result.record, result.verdict, in_words, policy_name, asked.data_dir)
+    return show(
+        outputs, result.record, result.verdict, in_words, policy_name, scan_options.data_dir
+    )
 
 
-def _scan_all(pattern: str, asked: ScanOptions, policy: Policy, *, quiet: bool) -> int:
+def _scan_all(pattern: str, scan_options: ScanOptions, policy: Policy, *, quiet: bool) -> int:
     """Scan every checkpoint that matches, and return the exit code of them all."""
-    from audit.report import trend
-    from audit.report.checkpoints import answer, summary
     from audit.workflows import sweep
 
     run = sweep.find_checkpoints(pattern)
-    results = []
+    audits = []
     with console.Reporter(quiet=quiet) as progress:
-        for result in progress.follow(sweep.sweep_checkpoints(run, asked, policy, progress)):
-            if result.refusal is not None:
-                console.show_error(result.refusal)
-            results.append(result)
-    console.warn(*sweep.write_trend(run, results, asked.out))
+        steps = sweep.sweep_checkpoints(run, scan_options, policy, progress)
+        for audit in progress.follow(steps):
+            if audit.refusal is not None:
+                console.show_error(audit.refusal)
+            audits.append(audit)
+    console.warn(*sweep.write_trend(run, audits, scan_options.out))
     if not quiet:
-        rows = [
-            (result.checkpoint.x, result.checkpoint.name, result.record, result.verdict)
-            for result in results
-        ]
-        columns = summary([record for _, _, record, _ in rows if record is not None])
-        files = [
-            str(asked.out / name)
-            for name in (trend.PDF_NAME, trend.HTML_NAME)
-            if (asked.out / name).exists()
-        ]
-        said = answer(run.axis, [(x, name, verdict) for x, name, _, verdict in rows]).text
-        console.show_sweep(
-            run.axis, rows, columns, said, [*files, f"the reports in {asked.out / 'CHECKPOINT'}"]
-        )
-    return sweep.exit_code(results)
+        _show_sweep(run, audits, scan_options.out)
+    return sweep.exit_code(audits)
+
+
+def _show_sweep(run: Sweep, audits: Sequence[CheckpointAudit], out: Path) -> None:
+    """Print a row for each checkpoint, the one to take, and where the reports are."""
+    from audit.report import trend
+    from audit.report.checkpoints import answer, summary
+
+    rows = []
+    verdicts = []
+    for audit in audits:
+        checkpoint = audit.checkpoint
+        rows.append((checkpoint.x, checkpoint.name, audit.record, audit.verdict))
+        verdicts.append((checkpoint.x, checkpoint.name, audit.verdict))
+    columns = summary([audit.record for audit in audits if audit.record is not None])
+    drawn = [out / name for name in (trend.PDF_NAME, trend.HTML_NAME)]
+    files = [str(path) for path in drawn if path.exists()]
+    files.append(f"the reports in {out / 'CHECKPOINT'}")
+    console.show_sweep(run.axis, rows, columns, answer(run.axis, verdicts).text, files)
 
 
 def _split_folders(
     folders: list[Path], checkpoints: str | None, no_model: bool
 ) -> tuple[Path, Path]:
-    """Return the folders of the model (unused with --checkpoints and --no-model) and of the data set."""
+    """Return the folders of the model and of the data set.
+
+    That of the model is unused with --checkpoints and --no-model.
+    """
     if no_model and checkpoints is not None:
         raise UsageError(
             "--checkpoints names models, and --no-model audits none", "give one of them"
         )
-    alone = no_model or checkpoints is not None
-    if len(folders) != (1 if alone else 2):
-        option = "--no-model" if no_model else "--checkpoints"
-        takes = f"{option} takes DATA_DIR alone" if alone else "scan takes MODEL_DIR and DATA_DIR"
+    takes = "scan takes MODEL_DIR and DATA_DIR"
+    expected = 2
+    if no_model:
+        takes = "--no-model takes DATA_DIR alone"
+        expected = 1
+    elif checkpoints is not None:
+        takes = "--checkpoints takes DATA_DIR alone"
+        expected = 1
+    if len(folders) != expected:
         raise UsageError(f"{takes}, not {len(folders)} folders", HELP["scan.usage"])
-    return (Path(), folders[0]) if alone else (folders[0], folders[1])
+    if expected == 1:
+        return Path(), folders[0]
+    return folders[0], folders[1]

@@ -35,7 +35,8 @@ def demo(
         record, verdict = gate_record(out, "default")
     else:
         console.say(
-            "Scanning a sample that comes with docaudit: a small model and made-up receipts, about a minute."
+            "Scanning a sample that comes with docaudit: a small model and made-up receipts, about "
+            "a minute."
         )
         from audit.workflows.scan import audit_checkpoint
 
@@ -43,7 +44,8 @@ def demo(
         with console.Reporter() as progress:
             result = audit_checkpoint(opened, load_policy("default"), progress)
         console.warn(*opened.warnings, *result.warnings)
-        record, verdict = result.record, result.verdict
+        record = result.record
+        verdict = result.verdict
     console.say("", *demonstration.describe(record, verbose=verbose), "")
     console.say(*(f"{out / name}: {why}" for name, why in FILES.items() if (out / name).exists()))
     if not (out / "report.pdf").exists():
@@ -54,13 +56,16 @@ def demo(
         f"In a pipeline, docaudit scan would have ended with exit code {verdict.exit_code} here."
     )
     sample = out / demonstration.SAMPLE
-    paths = {"MODEL_DIR": sample / demonstration.MODEL, "DATA_DIR": sample / "data"}
-    ending = [
-        "Your own model: docaudit init MODEL_DIR SOURCE --out DATA_DIR, then docaudit scan MODEL_DIR DATA_DIR"
-    ]
-    given = {name: str(path) for name, path in paths.items()}
+    paths = {
+        "MODEL_DIR": str(sample / demonstration.MODEL),
+        "DATA_DIR": str(sample / "data"),
+    }
+    ending = (
+        "Your own model: docaudit init MODEL_DIR SOURCE --out DATA_DIR, then docaudit scan "
+        "MODEL_DIR DATA_DIR"
+    )
     console.show_verdict(
-        verdict, out, record, decides_exit=False, paths=given, verbose=verbose, ending=ending
+        verdict, out, record, decides_exit=False, paths=paths, verbose=verbose, ending=[ending]
     )
 
 
@@ -71,17 +76,15 @@ def doctor() -> None:
     """
     from audit.workflows.start import examine
 
-    found = examine()
-    rows = [(check.name, check.state, check.found) for check in found.checks]
+    machine = examine()
+    rows = [(check.name, check.state, check.found) for check in machine.checks]
     console.show_table("This machine", ("what", "state", "found"), rows)
-    for check in found.checks:
+    for check in machine.checks:
         if check.without:
             mark = "needed" if check.needed and check.state != "ok" else "optional"
             console.say(f"{check.name} ({mark}). Without it: {check.without}", f"  {check.mend}")
-    console.say(
-        "",
-        "A scan with its report can run."
-        if found.ready
-        else "A scan with its report cannot run yet.",
-    )
-    raise typer.Exit(0 if found.ready else 1)
+    if machine.ready:
+        console.say("", "A scan with its report can run.")
+        raise typer.Exit(0)
+    console.say("", "A scan with its report cannot run yet.")
+    raise typer.Exit(1)

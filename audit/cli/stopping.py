@@ -19,7 +19,7 @@ _IMPORTING = "<frozen importlib"
 
 @contextmanager
 def ended_by_signals() -> Iterator[Ending]:
-    """End what runs within with the exit code of the signal that broke it, whatever error libraries made of it.
+    """End what runs within with the exit code of the signal that broke it.
 
     Libraries turn it into errors of their own, and Click's code for it is 1.
 
@@ -67,14 +67,18 @@ class Ending:
         self._leaving = False
 
     def leave(self) -> None:
-        """Stop raising: Python removes its handlers as it ends, and an alarm would kill it with 142."""
+        """Stop raising.
+
+        Python removes its handlers as it ends, and an alarm would kill it with 142.
+        """
         self._leaving = True
         signal.signal(signal.SIGALRM, signal.SIG_IGN)
 
     def hear(self, number: int, frame: FrameType | None) -> None:
         """Raise what ends the command, or have it raised later."""
         if number != signal.SIGALRM:
-            self.number, self._arrived = number, time.monotonic()
+            self.number = number
+            self._arrived = time.monotonic()
         if _is_importing(frame) and time.monotonic() - self._arrived < _LONGEST:
             self._try_later()
         elif self.number == signal.SIGINT:
@@ -100,10 +104,10 @@ class Ending:
         """Print once that the same command continues the work."""
         if not self._told:
             self._told = True
-            done = "interrupted" if self.number == signal.SIGINT else "terminated"
+            ending = "interrupted" if self.number == signal.SIGINT else "terminated"
             # Whoever reads standard error may have left.
             with suppress(OSError):
-                sys.stderr.write(f"\n{done}; run the same command again to go on\n")
+                sys.stderr.write(f"\n{ending}; run the same command again to go on\n")
 
 
 def _tell_of_thread(lost: threading.ExceptHookArgs) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,42 +54,61 @@ def choose(formats: Sequence[str] | None, *, quiet: bool) -> Outputs:
     """
     files: dict[Path, str] = {}
     printed: str | None = None
-    for given in formats or ():
-        name, separator, file = given.partition("=")
+    for text in formats or ():
+        name, separator, file = text.partition("=")
         if name not in FORMATS:
             raise UsageError(
-                f"--format {given}: no such format", f"one of {', '.join(FORMATS)}, or NAME=FILE"
+                f"--format {text}: no such format", f"one of {', '.join(FORMATS)}, or NAME=FILE"
             )
-        if not separator:
-            if printed is not None:
-                both = f"--format {printed} and --format {name} both go to standard output"
-                raise UsageError(both, f"give one a file: {name}=FILE")
+        if separator:
+            files[_check_output(Path(file), text, files)] = name
+        elif printed is None:
             printed = name
-            continue
-        check_file("--format", path := Path(file))
-        if path.absolute() in map(Path.absolute, files):
-            raise UsageError(f"--format {given}: two formats for one file", "name a file for each")
-        files[path] = name
-    return Outputs(files, printed or (None if quiet else "text"))
+        else:
+            both = f"--format {printed} and --format {name} both go to standard output"
+            raise UsageError(both, f"give one a file: {name}=FILE")
+    if printed is None and not quiet:
+        printed = "text"
+    return Outputs(files, printed)
+
+
+def _check_output(path: Path, text: str, others: Iterable[Path]) -> Path:
+    """Return the path of a file for a format.
+
+    Args:
+        path: the file.
+        text: the option that names it.
+        others: files of other formats.
+
+    Raises:
+        UsageError: it cannot be written, or another format goes there.
+    """
+    check_file("--format", path)
+    if path.absolute() in [other.absolute() for other in others]:
+        raise UsageError(f"--format {text}: two formats for one file", "name a file for each")
+    return path
 
 
 @contextmanager
 def clearing(outputs: Outputs, *inputs: Path) -> Iterator[None]:
-    """Remove the files of an earlier verdict where this command reaches none, so that nobody takes them for its own.
+    """Remove the files of an earlier verdict where this command reaches none.
+
+    So nobody takes them for its own.
 
     Args:
-        outputs: with the files.
-        inputs: files that stay even if a format was to go there.
+        outputs: formats with the files.
+        inputs: files, and folders of records, that stay even if a format was to go there.
     """
     try:
         yield
     except BaseException:
-        stay = {
-            os.path.realpath(path) for path in (*inputs, *(path / "record.json" for path in inputs))
-        }
+        staying = set()
+        for path in inputs:
+            staying.add(os.path.realpath(path))
+            staying.add(os.path.realpath(path / "record.json"))
         for path in outputs.files:
             with suppress(OSError):
-                if path.is_file() and os.path.realpath(path) not in stay:
+                if path.is_file() and os.path.realpath(path) not in staying:
                     path.unlink()
         raise
 
@@ -110,11 +129,11 @@ def show(
 
     Args:
         outputs: the formats.
-        record: that was judged.
-        verdict: on it.
-        in_words: prints the verdict as text on standard output.
-        policy: its name or file, as it was given.
-        data: the folder of the data set, if known.
+        record: record that was judged.
+        verdict: verdict on it.
+        in_words: function that prints the verdict as text on standard output.
+        policy: name or file of the policy, as it was given.
+        data: folder of the data set, if known.
 
     Raises:
         EngineError: a file cannot be written.
@@ -132,10 +151,12 @@ def show(
 
     # Words are printed as they come, in colours where there are some; only a file takes them drawn
     # before.
-    machine = [outputs.printed] if outputs.printed not in (None, "text") else []
+    names = list(outputs.files.values())
+    if outputs.printed is not None and outputs.printed != "text":
+        names.append(outputs.printed)
     drawn: dict[str, str] = {}
     warnings: list[str] = []
-    for name in dict.fromkeys([*outputs.files.values(), *filter(None, machine)]):
+    for name in dict.fromkeys(names):
         try:
             drawn[name] = draw(name)
         except RenderError as error:

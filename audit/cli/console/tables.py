@@ -184,7 +184,7 @@ def _styled_cells(row: _TextRow, indent: str, styles: Mapping[str, str]) -> list
 
 
 def _print_as_lines(console: Console, columns: Sequence[str], row: _TextRow, indent: str) -> None:
-    """Print a row that is too wide as lines: its first cell, and the others behind their headings."""
+    """Print a row that is too wide as lines: the first cell, then all others with headings."""
     if not row.cells:
         console.print(Text(row.heading, style="bold"))
         return

@@ -1,4 +1,4 @@
-"""Lines and progress on a terminal or in a log: how they are folded, what is escaped, and a stream that is closed."""
+"""Lines and progress on a terminal or in a log: folded and escaped, on streams that may close."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def make_console(*, stderr: bool = False, interrupts: bool = True) -> Console:
         interrupts: take a bar of progress away first.
     """
     if interrupts:
-        for rest in [*before_printing]:
-            rest()
+        for remove_bar in [*before_printing]:
+            remove_bar()
     log = is_log(stderr=stderr)
     console = Console(
         stderr=stderr,
@@ -88,17 +88,17 @@ def print_line(
     """Print a line of a record or a policy, folded where somebody reads it in a window.
 
     Args:
-        text: control characters are escaped.
-        style: of the text.
+        text: line, whose control characters are escaped.
+        style: style of the text.
         lead: markup before it.
         stderr: print on standard error.
     """
     console = make_console(stderr=stderr)
-    shown = printable(text)
+    line = printable(text)
     if _has_width(stderr=stderr):
-        taken = len(console.render_str(lead).plain)
-        shown = fold_line(f"{' ' * taken}{shown}", console.width)[taken:]
-    console.print(f"{lead}{escape(shown)}", style=style, soft_wrap=True)
+        lead_width = len(console.render_str(lead).plain)
+        line = fold_line(f"{' ' * lead_width}{line}", console.width)[lead_width:]
+    console.print(f"{lead}{escape(line)}", style=style, soft_wrap=True)
 
 
 def say(*lines: str) -> None:
@@ -133,8 +133,9 @@ def show_commands(title: str, commands: Iterable[str], indent: int = 2) -> None:
     console = make_console()
     for command in commands:
         line = " " * indent + printable(command)
-        text = fold_line(line, console.width - 2) if _has_width() else line
-        console.print(escape(text.replace("\n", " \\\n")), soft_wrap=True)
+        if _has_width():
+            line = fold_line(line, console.width - 2)
+        console.print(escape(line.replace("\n", " \\\n")), soft_wrap=True)
 
 
 def warn(*warnings: str) -> None:
@@ -149,11 +150,11 @@ def show_error(error: DocauditError) -> None:
     What may not be printed goes into a private file.
     """
     error = with_story(error)
-    more = len(error.problems) - MOST_PROBLEMS
-    for problem in [
-        *error.problems[:MOST_PROBLEMS],
-        *([f"{more:,} more of them"] if more > 0 else []),
-    ]:
+    problems = list(error.problems[:MOST_PROBLEMS])
+    n_more = len(error.problems) - len(problems)
+    if n_more:
+        problems.append(f"{n_more:,} more of them")
+    for problem in problems:
         print_line(problem, lead="[red]error:[/] ", stderr=True)
     if error.hint:
         print_line(error.hint, lead="[cyan]hint:[/] ", stderr=True)
@@ -164,14 +165,17 @@ def duration(seconds: float) -> str:
     minutes = round(seconds / 60)
     if minutes < 2:
         return f"{seconds:.0f} s"
-    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"
+    if minutes < 120:
+        return f"{minutes} min"
+    return f"{minutes / 60:.1f} h"
 
 
-_STDOUT, _STDERR = 1, 2
+_STDOUT = 1
+_STDERR = 2
 
 
 class _Stream(io.FileIO):
-    """A standard stream whose reader may leave, as `head` does: the exit code stays the verdict's."""
+    """A standard stream whose reader may leave, as `head` does; the exit code stays as it is."""
 
     def write(self, data: ReadableBuffer, /) -> int:
         """See `io.FileIO.write`.
@@ -184,15 +188,18 @@ class _Stream(io.FileIO):
         except OSError as error:
             _redirect_to_null(self.fileno(), os.O_WRONLY)
             if self.fileno() == _STDOUT and not isinstance(error, BrokenPipeError):
-                told = "closed" if error.errno == errno.EBADF else error.strerror
+                reason = "closed" if error.errno == errno.EBADF else error.strerror
                 raise EngineError(
-                    f"standard output: {told}", "send it to where it can be written"
+                    f"standard output: {reason}", "send it to where it can be written"
                 ) from None
             return memoryview(data).nbytes
 
 
 def guard_streams() -> None:
-    """Let standard output that cannot be written be an `EngineError`, and what standard error cannot hold be lost."""
+    """Make standard output that cannot be written an `EngineError`.
+
+    What standard error cannot hold is lost.
+    """
     sys.stdout = _guard_stream(sys.stdout, _STDOUT)
     sys.stderr = _guard_stream(sys.stderr, _apart_from_compiled_code())
 
@@ -244,8 +251,10 @@ LOG_SECONDS = 10.0
 SHOWN_SECONDS = 2.0
 """A stage that was over sooner leaves no line."""
 OPENING = "opening"
-"""How the names of stages begin that load libraries and models for seconds: a log gets them at
-once."""
+"""How the names of stages begin that load libraries and models for seconds.
+
+A log gets them at once.
+"""
 
 
 class Reporter(Progress):
@@ -257,16 +266,20 @@ class Reporter(Progress):
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, *, quiet: bool = False) -> None:
-        self._clock, self._quiet, self._log = clock, quiet, is_log(stderr=True)
-        self._name, self._total, self._done = "", 0, 0
+        self._clock = clock
+        self._quiet = quiet
+        self._log = is_log(stderr=True)
+        self._name = ""
+        self._total = 0
+        self._done = 0
         self._began = self._printed = clock()
         self._bars: Bars | None = None
-        self._held = ExitStack()
+        self._observing = ExitStack()
 
     def __enter__(self) -> Self:
-        self._held.enter_context(observed_by(self))
+        self._observing.enter_context(observed_by(self))
         before_printing.append(self._remove_bar)
-        self._held.callback(before_printing.remove, self._remove_bar)
+        self._observing.callback(before_printing.remove, self._remove_bar)
         return self
 
     def __exit__(
@@ -278,10 +291,10 @@ class Reporter(Progress):
         if error is None:
             self._finish_stage()
         self._remove_bar()
-        self._held.close()
+        self._observing.close()
 
     def follow(self, steps: Iterable[str | T]) -> Iterator[T]:
-        """Print the warnings among the steps of a workflow as they come, and pass on its results."""
+        """Print the warnings among the steps of a workflow as they come; pass on its results."""
         for step in steps:
             if isinstance(step, str):
                 warn(step)
@@ -291,7 +304,9 @@ class Reporter(Progress):
     def stage(self, name: str, total: int = 0) -> None:
         """See `Progress.stage`."""
         self._finish_stage()
-        self._name, self._total, self._done = printable(name), total, 0
+        self._name = printable(name)
+        self._total = total
+        self._done = 0
         self._began = self._printed = self._clock()
         if not (self._quiet or self._log):
             self._draw_bar()
@@ -306,9 +321,7 @@ class Reporter(Progress):
         self._done += steps
         if self._bars is not None:
             self._bars.advance(self._bars.task_ids[0], steps)
-        elif (
-            self._log and self._done != self._total and self._clock() - self._printed >= LOG_SECONDS
-        ):
+        elif self._log and self._done != self._total and self._is_line_due():
             self._print_log_line(f"{self._name}: {self}")
 
     def __str__(self) -> str:
@@ -318,12 +331,17 @@ class Reporter(Progress):
         than too short.
         """
         seconds = self._clock() - self._began
-        counted = f"{self._done:,} of {self._total:,}, " if self._total else ""
-        left, early = "", self._done < 0.1 * self._total
-        if 0 < self._done < self._total and (seconds >= LOG_SECONDS or not early):
-            rest = duration(seconds * (self._total - self._done) / self._done)
-            left = f", {'up to' if early else 'about'} {rest} left"
-        return f"{counted}{duration(seconds)}{left}"
+        steps = f"{self._done:,} of {self._total:,}, " if self._total else ""
+        left = ""
+        is_early = self._done < 0.1 * self._total
+        if 0 < self._done < self._total and (seconds >= LOG_SECONDS or not is_early):
+            accuracy = "up to" if is_early else "about"
+            seconds_left = seconds * (self._total - self._done) / self._done
+            left = f", {accuracy} {duration(seconds_left)} left"
+        return f"{steps}{duration(seconds)}{left}"
+
+    def _is_line_due(self) -> bool:
+        return self._clock() - self._printed >= LOG_SECONDS
 
     def _finish_stage(self) -> None:
         """Leave a line of a stage that took its time."""
@@ -338,15 +356,18 @@ class Reporter(Progress):
             make_console(stderr=True).print(Text(line), soft_wrap=True)
 
     def _draw_bar(self) -> None:
-        from rich.progress import BarColumn, Progress, TextColumn
+        from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
         from rich.table import Column
 
-        self._bars = Progress(
-            TextColumn(
-                "{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True)
-            ),
+        whole_width = Column(ratio=1, no_wrap=True)
+        columns: list[ProgressColumn] = [
+            TextColumn("{task.description}", markup=False, table_column=whole_width),
             TextColumn("{task.fields[reporter]}", markup=False),
-            *((BarColumn(12),) if self._total else ()),
+        ]
+        if self._total:
+            columns.append(BarColumn(12))
+        self._bars = Progress(
+            *columns,
             console=make_console(stderr=True, interrupts=False),
             expand=True,
             transient=True,
@@ -359,6 +380,7 @@ class Reporter(Progress):
 
     def _remove_bar(self) -> None:
         """Remove the bar, so that something else can be printed; the next stage draws another."""
-        bars, self._bars = self._bars, None
+        bars = self._bars
+        self._bars = None
         if bars is not None:
             bars.stop()
