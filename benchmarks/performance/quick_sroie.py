@@ -6,6 +6,8 @@
 A lot divides 626 receipts: 251 train a tagger for five epochs, 125 are unseen, the others are
 public. The tagger starts from MiniLM's layers with fresh boxes. A baseline of the same recipe is
 trained on 125 of the public receipts. Both checkouts scan the same folders with `--budget quick`.
+Nobody names what the tagger was fine-tuned from, so reconstruction lacks its public model and is
+not tried.
 """
 
 from __future__ import annotations
@@ -62,8 +64,9 @@ def scan(checkout: Path, work: Path, name: str) -> dict[str, Any]:
     shutil.rmtree(out, ignore_errors=True)
     arguments = [work / "model", work / "data-sroie-token-classification"]
     baseline = f"baselines={work / 'baseline'}"
-    pretrained = f"pretrained={work / 'pretrained'}"
-    reference = ["--reference", baseline, "--reference", pretrained, "--budget", "quick"]
+    # Without `pretrained`: the public model of reconstruction would be trained for a quarter of an
+    # hour, and a quarter of its trials takes more than an hour on two cores.
+    reference = ["--reference", baseline, "--budget", "quick"]
     scanned = scan_with(checkout, [*arguments, *reference], out)
     attacks = {}
     for result in scanned.record["attacks"]:
