@@ -21,8 +21,10 @@ from audit.corpus.documents import Corpus
 from audit.engine.interface import SILENT, Attempt, Json, Progress, Trial
 from audit.policy import Policy
 from audit.record import AuditRecord, Result
+from audit.report.remedies import QueryDefense
 from audit.stats.estimates import estimate
 from audit.stats.rates import excess_rate
+from audit.workflows import session
 from audit.workflows.options import ScanOptions
 from audit.workflows.run import run_scan
 from audit.workflows.session import open_session
@@ -70,6 +72,13 @@ class Planted(Attack):
         return Result(self.name, measurements=(found,))
 
 
+@dataclass(frozen=True)
+class Recognised(Planted):
+    """The same trials under another name."""
+
+    name: ClassVar[str] = "membership"
+
+
 @dataclass
 class Killed(Progress):
     """Interrupts a scan after so many outcomes."""
@@ -99,6 +108,44 @@ def scanned(
     (out / "evidence").mkdir(parents=True, exist_ok=True)
     opened = open_session(ScanOptions(*world, out, only=("reconstruction",), **options))
     return run_scan(replace(opened, attacks=(Planted(known),)), progress, declared)
+
+
+class Shield:
+    """A model behind a countermeasure that changes no answer."""
+
+    def __init__(self, target: Any) -> None:
+        self.behind = target
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.behind, name)
+
+
+@dataclass
+class Counting(QueryDefense):
+    """A countermeasure that counts the models that it is put before."""
+
+    wrapped: list[Any]
+
+    name: ClassVar[str] = "counting"
+    title: ClassVar[str] = "counting"
+
+    def wrap(self, target: Any) -> Any:
+        self.wrapped.append(target)
+        return Shield(target)
+
+
+def test_a_scan_puts_its_model_behind_the_countermeasure_once(world, tmp_path, monkeypatch):
+    guard = Counting([])
+    monkeypatch.setattr(session, "query_defense", lambda *_: guard)
+    (tmp_path / "evidence").mkdir()
+    opened = open_session(
+        ScanOptions(*world, tmp_path, only=("reconstruction",), defense="counting")
+    )
+    attacks = (Planted(1.0), Recognised(1.0))
+    record = run_scan(replace(opened, attacks=attacks), SILENT)
+    assert [result.status for result in record.attacks] == ["completed", "completed"]
+    assert guard.wrapped == [opened.target]
+    assert record.derived_by == ("counting",)
 
 
 def test_two_policies_give_one_record_but_for_the_declared_one(world, tmp_path):

@@ -1,14 +1,14 @@
 """A quick scan takes cheap attacks whole, and of dear ones a quarter at least."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 import tiny
 from scanned_by_engines import TIMES
-from test_measuring import Killed, Planted
+from test_measuring import Killed, Planted, Recognised
 
 from audit import record as records
 from audit.engine.interface import SILENT, Progress, Trial
@@ -27,13 +27,6 @@ DEAR, CHEAP = (
     {"reconstruction": 1.0, "membership": 4000.0},
 )
 Clock = Callable[[dict[str, float]], list[str]]
-
-
-@dataclass(frozen=True)
-class Recognised(Planted):
-    """The same trials under another name."""
-
-    name: ClassVar[str] = "membership"
 
 
 class Panic(BaseException):

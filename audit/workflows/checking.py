@@ -94,12 +94,15 @@ class CheckedModel:
     Attributes:
         target: the model.
         data: the data set.
+        case: what attacks are put to: the model behind the countermeasure, and the audited
+            documents.
         applicable: the attacks that the model can be put to.
         trials: what each of these attacks finds to try, by its name.
     """
 
     target: opening.Checkpoint
     data: AuditedData
+    case: Case
     applicable: tuple[Attack, ...]
     trials: Mapping[str, Sequence[Trial]]
 
@@ -134,9 +137,10 @@ def check_model(
     target = opening.target_of(folder, whole, device, batch_size, batch_size)
     opening.check(target, whole)
     data = AuditedData.for_model(whole, target)
-    trials = find_trials(attacks, Case(wrap_target(guard, target), data.corpus))
+    case = Case(wrap_target(guard, target), data.corpus)
+    trials = find_trials(attacks, case)
     applicable = tuple(attack for attack in attacks if attack.name in trials)
-    return CheckedModel(target, data, applicable, trials)
+    return CheckedModel(target, data, case, applicable, trials)
 
 
 def find_trials(attacks: Sequence[Attack], case: Case) -> dict[str, Sequence[Trial]]:

@@ -12,7 +12,6 @@ from typing import Literal
 
 from audit.attacks.battery import BATTERY
 from audit.attacks.interface import Attack, why_inapplicable
-from audit.case import Case
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
 from audit.engine.driver import LOCAL, make_engine
@@ -104,10 +103,9 @@ def inspect_model(model_dir: Path, corpus: Corpus, data_dir: Path, given: Given)
         DocauditError: what a scan would raise.
     """
     folder, checked = _open(model_dir, corpus, given)
-    case = Case(checked.target, checked.corpus)
     inapplicable = {}
     for attack in STANDARD:
-        reason = why_inapplicable(attack, case)
+        reason = why_inapplicable(attack, checked.case)
         if reason is not None:
             inapplicable[attack.name] = reason
     _, doubts = stated_guarantee(folder)
@@ -228,7 +226,7 @@ def _checked(session: Session) -> CheckedModel:
     case = session.case
     attacks = tuple(attack for attack in session.attacks if why_inapplicable(attack, case) is None)
     trials = {attack.name: attack.trials(case) for attack in attacks if attack.needs}
-    return CheckedModel(session.target, session.data, attacks, trials)
+    return CheckedModel(session.target, session.data, case, attacks, trials)
 
 
 def needs_of(checked: CheckedModel, data_dir: Path, model_dir: Path, given: Given) -> Needs:

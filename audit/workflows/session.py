@@ -205,8 +205,10 @@ def _open_model(options: ScanOptions, attacks: tuple[Attack, ...]) -> Session:
         *doubt_draw(folder, whole),
         *warn_of_recipes(prepared),
     )
-    proof = read_proof(options.model_dir, data.corpus)
-    case = Case(wrap_target(guard, target), data.corpus, canary_loss=proof)
+    case = checked.case
+    if target is not checked.target:
+        case = replace(case, target=wrap_target(guard, target))
+    case = replace(case, canary_loss=read_proof(options.model_dir, data.corpus))
     return Session(
         options=options,
         sampling=Sampling.of(options),
