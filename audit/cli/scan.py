@@ -128,8 +128,8 @@ def forget_check(
     """Test whether a model has forgotten documents.
 
     The model must treat the documents in FILE as unseen ones, neither better nor worse. That is an
-    equivalence test. It passes if the whole interval lies between a limit and its mirror image. Too
-    few documents leave it undecided.
+    equivalence test. It passes if both one-sided 95 % bounds lie between a limit and its mirror
+    image. Too few documents leave it undecided.
     """
     from audit.importers.named import read_names
     from audit.workflows.options import ScanOptions
