@@ -205,9 +205,9 @@ def offered(folder: Path) -> None:
 def stated(folder: Path) -> None:
     """A folder of a report with a statement about another one, and the key that signed it."""
     attested(folder)
-    tests = Path(__file__).parents[1]
-    shutil.copyfile(tests / "attested_by_0.13.intoto.jsonl", folder / "statement.intoto.jsonl")
-    shutil.copyfile(tests / "attested_by_0.13.pem", folder / "key.pem")
+    earlier = Path(__file__).parents[1] / "workflows"
+    shutil.copyfile(earlier / "attested_by_0.13.intoto.jsonl", folder / "statement.intoto.jsonl")
+    shutil.copyfile(earlier / "attested_by_0.13.pem", folder / "key.pem")
 
 
 def _fill_tokenizer(path: Path) -> None:

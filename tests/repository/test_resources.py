@@ -11,7 +11,7 @@ import pytest
 from audit import policy
 from audit.files import shipped_folder
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = """
 import json, sys
 import audit

@@ -504,7 +504,7 @@ def test_markdown_neither_links_nor_mentions_nor_draws(shown):
 def test_json_is_what_its_schema_says(shown, tmp_path):
     found = json.loads(render(shown, "json", 80))
     jsonschema.validate(found, schema())
-    published = Path(__file__).parents[1] / "audit" / "diff.schema.json"
+    published = Path(__file__).parents[2] / "audit" / "diff.schema.json"
     assert json.loads(published.read_text()) == schema(), (
         'write it again: python -c "import json, pathlib; from audit.report.scan_diff import schema; '
         "pathlib.Path('audit/diff.schema.json').write_text(json.dumps(schema(), indent=1) + chr(10))\""

@@ -9,7 +9,7 @@ from audit.policy import load
 from benchmarks.calibration import membership_calibration
 from benchmarks.calibration import reconstruction_calibration as calibration
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks" / "calibration"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks" / "calibration"
 DEFAULT, STRICT = load("default"), load("strict")
 
 

@@ -13,7 +13,7 @@ from benchmarks.tools import strangers
 from benchmarks.tools.strangers import CASES, Walk, walk
 
 SROIE = (
-    Path(os.environ.get("DOCAUDIT_REAL_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    Path(os.environ.get("DOCAUDIT_REAL_DATA", Path(__file__).parents[3] / "shared" / "data"))
     / "sroie"
 )
 COMMANDS = 3

@@ -16,7 +16,7 @@ from policy_texts import write_policy
 
 from audit.corpus import manifest as manifests
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 Outputs = dict[str, tuple[int, str]]
 """Exit code and output of every command, by name."""
 BLOCK = re.compile(r"```(?:python|toml)\n# (?P<path>acme/\w+\.\w+)\n(?P<code>.*?)```", re.S)

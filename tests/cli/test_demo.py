@@ -12,7 +12,7 @@ from commands import docaudit, run_python
 from audit import record as records
 from audit.workflows import start as demo
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+REPOSITORY = Path(__file__).resolve().parents[2]
 SMALL = """
 import audit.workflows.start as demo
 from audit.cli import main

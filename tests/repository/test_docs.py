@@ -19,7 +19,7 @@ from pypdf import PdfReader
 from audit.cli import app
 from audit.corpus.documents import Document, Manifest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 README = ROOT / "README.md"
 GENERATOR = runpy.run_path(str(DOCS / "generate.py"))

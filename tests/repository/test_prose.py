@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from scripts import load
 
-prose = load(Path(__file__).parents[1] / ".ci" / "prose.py")
+prose = load(Path(__file__).parents[2] / ".ci" / "prose.py")
 CASES = tomllib.loads(Path(__file__).with_name("prose_cases.toml").read_text(encoding="utf-8"))[
     "cases"
 ]

@@ -12,7 +12,7 @@ from commands import docaudit, run_python
 from audit.workflows import start as doctor
 from audit.workflows.start import EXTRAS, Check, Examination, examine
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def fake(folder, monkeypatch, **modules):

@@ -39,7 +39,7 @@ from audit.workflows.plan import at_most, plan_limits
 from audit.workflows.planning import blind_checks
 
 pytestmark = pytest.mark.slow
-SAMPLES = Path(__file__).parents[1] / "sample_models"
+SAMPLES = Path(__file__).parents[2] / "sample_models"
 
 GIVEN = ReferencePaths(pretrained="p", auxiliary="a", baselines=("b",))
 

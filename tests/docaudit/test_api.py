@@ -16,7 +16,7 @@ import docaudit
 from audit.cli import app
 from docaudit import Corpus, DocauditError, Policy, evaluate, load_record, scan
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "examples" / "first_audit.ipynb"
 pytestmark = pytest.mark.usefixtures("few_candidates")
 

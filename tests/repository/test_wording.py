@@ -11,7 +11,7 @@ import pytest
 from audit.report.html import html
 from audit.report.markdown import dpia
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FORBIDDEN = re.compile(
     r"\bcompliant\b|\bcompliance\s+with\b|\banonymous|\banonymis|\bguarantees\s+privacy\b", re.I
 )

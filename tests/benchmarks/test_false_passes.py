@@ -24,7 +24,7 @@ from benchmarks.calibration.false_passes.cases import CONSTRUCTIONS
 from benchmarks.calibration.false_passes.named_tests import Named, Row
 from benchmarks.calibration.false_passes.store import Store, digest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 BOOKING = Document(
     "booking",
     "member",

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from scripts import load
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from audit.workflows.plan import at_most
 from audit.workflows.session import open_session
 
 pytestmark = pytest.mark.slow
-SAMPLES = Path(__file__).parents[1] / "sample_models"
+SAMPLES = Path(__file__).parents[2] / "sample_models"
 
 
 # On the command line

@@ -26,7 +26,7 @@ from audit.workflows.plan import at_most
 from audit.workflows.run import run_scan
 from audit.workflows.session import open_session
 
-LETTERS = Path(__file__).parents[1] / "sample_models" / "letters"
+LETTERS = Path(__file__).parents[2] / "sample_models" / "letters"
 pytestmark = pytest.mark.usefixtures("few_candidates")
 
 
