@@ -90,12 +90,7 @@ def inspect(
     if as_json:
         typer.echo(_as_json(summary, attacks, inspected))
         return
-    if inspected is not None:
-        console.warn(*(line for line in inspected.warnings if line not in summary.warnings))
-    _show_readiness(attacks, verbose=verbose)
-    if inspected is not None and verbose:
-        columns = ("attack", "split", "trials")
-        console.show_table("Trials with this model", columns, inspected.trials)
+    _show_attacks(summary, attacks, inspected, verbose=verbose)
 
 
 def _list_readiness(corpus: Corpus, model: InspectedModel | None) -> Iterator[Readiness]:
@@ -123,7 +118,7 @@ def _list_readiness(corpus: Corpus, model: InspectedModel | None) -> Iterator[Re
 def _as_json(
     summary: Summary, attacks: Sequence[Readiness], inspected: InspectedModel | None
 ) -> str:
-    """Write what was found for a program."""
+    """Write the numbers of a data set, and what keeps each attack from it, for a program."""
     content: dict[str, Any] = {
         "schema": 1,
         "data": asdict(summary),
@@ -133,6 +128,24 @@ def _as_json(
     if inspected is not None:
         content["model"] = asdict(inspected)
     return json.dumps(content, indent=2)
+
+
+def _show_attacks(
+    summary: Summary,
+    attacks: Sequence[Readiness],
+    inspected: InspectedModel | None,
+    *,
+    verbose: bool,
+) -> None:
+    """Print which attacks can run, and with a model what it lacks and what they try."""
+    if inspected is None:
+        _show_readiness(attacks, verbose=verbose)
+        return
+    console.warn(*(line for line in inspected.warnings if line not in summary.warnings))
+    _show_readiness(attacks, verbose=verbose)
+    if verbose:
+        columns = ("attack", "split", "trials")
+        console.show_table("Trials with this model", columns, inspected.trials)
 
 
 def _show_readiness(attacks: Sequence[Readiness], *, verbose: bool) -> None:
@@ -193,9 +206,11 @@ def _field_row(summary: Summary) -> tuple[object, ...]:
     """Return a row with the number of fields to attack in each split."""
     from audit.corpus.documents import SPLITS
 
-    categories = summary.categories.values()
-    fields = [sum(counts.attacked[split] for counts in categories) for split in SPLITS]
-    return (f"fields to attack, of {len(summary.categories)} kinds", *fields)
+    fields = dict.fromkeys(SPLITS, 0)
+    for counts in summary.categories.values():
+        for split in SPLITS:
+            fields[split] += counts.attacked[split]
+    return (f"fields to attack, of {len(summary.categories)} kinds", *fields.values())
 
 
 def _show_categories(summary: Summary) -> None:

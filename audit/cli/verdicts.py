@@ -72,19 +72,19 @@ def choose(formats: Sequence[str] | None, *, quiet: bool) -> Outputs:
     return Outputs(files, printed)
 
 
-def _check_output(path: Path, text: str, others: Iterable[Path]) -> Path:
+def _check_output(path: Path, text: str, files: Iterable[Path]) -> Path:
     """Return the path of a file for a format.
 
     Args:
         path: the file.
         text: the option that names it.
-        others: files of other formats.
+        files: files of other formats.
 
     Raises:
         UsageError: it cannot be written, or another format goes there.
     """
     check_file("--format", path)
-    if path.absolute() in [other.absolute() for other in others]:
+    if path.absolute() in map(Path.absolute, files):
         raise UsageError(f"--format {text}: two formats for one file", "name a file for each")
     return path
 

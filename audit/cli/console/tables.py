@@ -122,10 +122,11 @@ def _lay_out(columns: Sequence[str], rows: Sequence[_TextRow], width: int) -> _L
     if any(not row.cells for row in rows):
         indent = "  "
     lines = [_list_lines(heading, rows, n, indent) for n, heading in enumerate(columns)]
-    widths = [max(len(line) for line in column) for column in lines]
+    widths = [max(map(len, column)) for column in lines]
     longest = widths.index(max(widths))
-    longest_words = [len(word) + len(indent) for line in lines[longest] for word in line.split()]
-    least = min(widths[longest], max([SENTENCE, *longest_words]))
+    words = " ".join(lines[longest]).split()
+    longest_word = len(indent) + max(map(len, words), default=0)
+    least = min(widths[longest], max(SENTENCE, longest_word))
     other_columns = sum(widths) - widths[longest]
     n_gaps = len(columns) - 1
     gap = 1
@@ -153,10 +154,12 @@ def _indented_cells(row: _TextRow, indent: str) -> tuple[str, ...]:
 
 def _list_numeric(rows: Sequence[Row], n_columns: int) -> list[bool]:
     """Tell of each column whether it has rows, and all its cells are whole numbers."""
-    cells = [row for row in rows if not isinstance(row, str)]
-    if not rows:
-        return [False] * n_columns
-    return [all(isinstance(row[n], int) for row in cells) for n in range(n_columns)]
+    numeric = [bool(rows)] * n_columns
+    for row in rows:
+        if not isinstance(row, str):
+            for n in range(n_columns):
+                numeric[n] = numeric[n] and isinstance(row[n], int)
+    return numeric
 
 
 def _make_table(columns: Sequence[str], numeric: Sequence[bool], layout: _Layout) -> Table:
@@ -240,11 +243,8 @@ def show_sweep(
         {**_estimates_by_name(record), **deciding_numbers(verdict)}
         for _, _, record, verdict in rows
     ]
-    measured_columns = {
-        heading: key
-        for heading, key in columns.items()
-        if any(key in measured for measured in estimates)
-    }
+    measured_keys = set[tuple[str, str]]().union(*estimates)
+    measured_columns = {heading: key for heading, key in columns.items() if key in measured_keys}
     make_console().print()
     print_line(answer, "bold")
     make_console().print()
