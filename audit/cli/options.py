@@ -33,6 +33,7 @@ PANELS, HELP = _read_texts()
 """Panels of the help by parameter; what each option means by command and option, as other texts."""
 Budget = Literal["quick", "standard", "full"]
 """How much of the work to do."""
+BudgetOption = Annotated[Budget, typer.Option("--budget", help=HELP["shared.budget"])]
 Assignment = Literal["random", "by-provider", "by-date", "official"]
 """The rules by which documents are chosen for training."""
 

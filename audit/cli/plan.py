@@ -33,7 +33,7 @@ Table = tuple[str, tuple[str, ...], list[tuple[Cell, ...]]]
 def plan(
     data_dir: options.DataDir,
     policy: options.PolicyName = "default",
-    budget: Annotated[options.Budget, typer.Option(help=HELP["plan.budget"])] = "standard",
+    budget: options.BudgetOption = "standard",
     model: Annotated[Path | None, typer.Option(help=HELP["plan.model"])] = None,
     reference: options.References = None,
     device: options.Device = "auto",

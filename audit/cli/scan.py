@@ -35,7 +35,7 @@ def scan(
     ],
     out: Annotated[Path, typer.Option(help=HELP["scan.out"])] = Path("docaudit-report"),
     policy: options.PolicyName = "default",
-    budget: Annotated[options.Budget, typer.Option(help=HELP["scan.budget"])] = "standard",
+    budget: options.BudgetOption = "standard",
     only: Annotated[
         list[str] | None,
         typer.Option(

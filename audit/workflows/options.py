@@ -1,4 +1,4 @@
-"""The options of a scan and its two folders: `--out`, which may be passed on, and the evidence, which may not."""
+"""The options of a scan and its two folders: `--out` may be passed on, the evidence may not."""
 
 from __future__ import annotations
 
@@ -24,21 +24,38 @@ REFERENCES_FOLDER = "references"
 
 @dataclass(frozen=True)
 class ScanOptions:
-    """The options of a scan; see `docaudit scan --help`.
+    """The options of a scan; each has one meaning and one default wherever it is taken.
 
-    `width` (attempts in flight) and `batch_size` (tokens of an encoder, samples of a model that
-    answers) bound memory and never change a result on a CPU. `references` are folders by name;
-    "public" is another data set whose public documents train the public model. `cache` keeps
-    trained references, in `evidence` when None (a sweep shares one). `engine` is what `make_engine`
-    takes. `attack_parameters` is a file that `battery.read_parameters` takes. `dtype` is the number
-    format of the model: an encoder computes in "bfloat16" if a preflight finds that it makes no
-    difference, a model that answers holds its weights in it; "auto": bfloat16 for encoders on CUDA,
-    and as `load_model` says for the others. `defense` names a countermeasure that the model is
-    asked behind, `derived_by` says what made the model out of another one. With `no_model` the text
-    alone is audited, and `model_dir` is not read. `documents` bounds the units of member and
-    held-out documents together, `seconds` the time of the attacks. `evidence_dir` is where the
-    evidence goes when it is not kept in `out`. `forgotten` names the documents that the model was
-    to forget: these alone are then compared with held-out ones.
+    Commands, the Python API and callbacks fill it; `docaudit scan --help` explains it to users.
+
+    Attributes:
+        model_dir: folder of the model, or address of a server; not read with `no_model`.
+        data_dir: folder with manifest.toml.
+        out: folder of the record and the reports.
+        budget: how much of the work to do: "quick", "standard" or "full".
+        only: names of the attacks to run; empty: all.
+        seed: start of every random choice.
+        device: device of the model: "auto", "cpu", "cuda" or "mps".
+        fresh: whether to start anew instead of continuing an interrupted scan.
+        references: folders of reference models by name; "public" is another data set whose public
+            documents train the public model.
+        batch_size: tokens of an encoder, or samples of a model that answers, in a forward pass;
+            None: as fits. It bounds memory and never changes a result on a CPU.
+        width: attempts in flight. It bounds memory and never changes a result on a CPU.
+        cache: folder that keeps trained references (a sweep shares one); None: in `evidence`.
+        engine: where trials run, as `make_engine` takes it.
+        attack_parameters: file with parameters, as `battery.read_parameters` takes it.
+        dtype: number format of the model. "bfloat16": an encoder computes in it if a preflight
+            finds that it makes no difference, a model that answers holds its weights in it. "auto":
+            bfloat16 for encoders on CUDA, and as `load_model` says for the others.
+        defense: name of a countermeasure that the model is asked behind.
+        derived_by: what made the model out of another one.
+        no_model: whether the text alone is audited.
+        documents: bound of the units of member and held-out documents together.
+        seconds: bound of the time of the attacks.
+        evidence_dir: folder of the evidence; None: in `out`.
+        forgotten: file that names the documents that the model was to forget; these alone are then
+            compared with held-out ones.
     """
 
     model_dir: Path

@@ -14,10 +14,13 @@ from huggingface_hub import constants
 
 import docaudit
 from audit.cli import app
+from audit.workflows.options import ScanOptions
 from docaudit import Corpus, DocauditError, Policy, evaluate, load_record, scan
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "examples" / "first_audit.ipynb"
+REQUIRED = ("model_dir", "data_dir", "out", "references")
+"""Options of a scan that have no default, or a new dictionary."""
 pytestmark = pytest.mark.usefixtures("few_candidates")
 
 
@@ -55,6 +58,20 @@ def test_every_option_of_the_command_is_an_argument_with_the_same_default():
     assert {names.get(name, name) for name in options} - shown_only == {*own} - {
         *("model_dir", "data_dir", "progress", "documents", "seconds")
     }
+
+
+@pytest.mark.parametrize("place", ["scan", "forget-check", "plan", "defend", "docaudit.scan"])
+def test_an_option_of_a_scan_has_one_default_wherever_it_is_taken(place):
+    if place == "docaudit.scan":
+        parameters = inspect.signature(scan).parameters.values()
+    else:
+        parameters = typer.main.get_command(app).commands[place].params
+    defaults = {parameter.name: parameter.default for parameter in parameters}
+    options = {option.name: option.default for option in dataclasses.fields(ScanOptions)}
+    compared = [name for name in options if name in defaults and name not in REQUIRED]
+    assert "device" in compared
+    for name in compared:
+        assert (defaults[name] or None) == (options[name] or None), name
 
 
 @pytest.fixture(scope="module")
