@@ -136,7 +136,7 @@ def undrawn() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("audit.report.files.pdf", lambda *_: b"%PDF-1.7\n")
         patch.setattr(
-            "audit.report.figures.as_svg", lambda figure, name, *_: f'<svg id="{name}"></svg>'
+            "audit.report.svg.as_svg", lambda figure, name, *_: f'<svg id="{name}"></svg>'
         )
         yield
 

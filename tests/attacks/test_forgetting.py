@@ -63,9 +63,7 @@ def judged(folder, n, leak=0.0, compared=True, n_known=None, n_left_out=0):
 )
 def test_only_a_model_that_never_saw_enough_documents_passes(world, code, tmp_path, monkeypatch):
     legends = []
-    monkeypatch.setattr(
-        "audit.report.figures.as_svg", lambda *figure: legends.extend(figure[3]) or ""
-    )
+    monkeypatch.setattr("audit.report.svg.as_svg", lambda *figure: legends.extend(figure[3]) or "")
     record, verdict = judged(tmp_path, **world)
     assert verdict.exit_code == code
     assert code or "This covers 250 of 250 listed documents" in explanation(record, verdict)

@@ -15,12 +15,12 @@ SEVERAL_COMMANDS = """
 import json, sys
 {before}
 from typer.testing import CliRunner
-import audit.report.figures
+import audit.report.svg
 import audit.report.files
 from audit.cli import app
 
 audit.report.files.pdf = lambda *_: b"%PDF-1.7"
-audit.report.figures.as_svg = lambda *_: "<svg></svg>"
+audit.report.svg.as_svg = lambda *_: "<svg></svg>"
 found = {{}}
 for name, command in json.load(sys.stdin).items():
     result = CliRunner().invoke(app, command, catch_exceptions=False, terminal_width=1000)

@@ -221,14 +221,14 @@ class Perfect:
 def _make_small() -> None:
     """Less of all that takes long and is no matter of being stopped."""
     from audit.attacks import TEXTS, questions
-    from audit.report import figures, files
+    from audit.report import files, svg
     from audit.workflows import start as demo
 
     TEXTS["reconstruction"].budgets.update(
         {budget: {"n_candidates": n} for budget, n in ENOUGH.items()}
     )
     files.pdf = lambda *_: b"%PDF-1.7\n%%EOF\n"
-    figures.as_svg = lambda figure, name, *_: f'<svg id="{name}"></svg>'
+    svg.as_svg = lambda figure, name, *_: f'<svg id="{name}"></svg>'
     questions.TESSERACT = Perfect()
     whole = demo.open_demo
     demo.open_demo = lambda out: whole(out, 8, ("membership",))

@@ -15,7 +15,7 @@ from audit.cards import AuditSheet, Bounds
 from audit.measurements import Count, Coverage, Estimate, Histogram, Unresolved
 from audit.policy import Limit, Policy
 from audit.record import AuditRecord, Result
-from audit.report import figures
+from audit.report import svg
 from audit.report.changes import compare
 from audit.report.checkpoints import Stop
 from audit.report.files import pdf
@@ -233,7 +233,7 @@ def test_every_record_gives_four_to_six_filled_and_readable_pages_with_what_was_
     filled = printed.filled(path)
     assert 4 <= len(filled) <= 6
     assert min(filled) >= FULL
-    assert min(printed.smallest_letters(path) + 0.01, figures.FONT_SIZE) >= SMALLEST
+    assert min(printed.smallest_letters(path) + 0.01, svg.FONT_SIZE) >= SMALLEST
     first, *_ = printed.texts(path)
     record, _, policy = examples.CASES[name]()
     digests = [card.sha256[:16] for card in (record.target, record.corpus)]

@@ -23,7 +23,7 @@ from audit.cli import app
 from audit.errors import EngineError, RecordError
 from audit.measurements import Unresolved
 from audit.policy import Limit, Verdict
-from audit.report import figures, trend
+from audit.report import svg, trend
 from audit.report.answer import LABELS
 from audit.report.checkpoints import Stop, answer, axis_positions, check_comparable, weaknesses
 from audit.report.files import pdf
@@ -147,11 +147,11 @@ def test_many_checkpoints_stay_legible(tmp_path: Path) -> None:
     assert min(sizes) >= 9
     # Those in figures too: of 9 points where the figure is as wide as it was made, and it is drawn
     # wider.
-    assert figures.FONT_SIZE >= 9
+    assert svg.FONT_SIZE >= 9
     assert {float(width) for width in re.findall(r'<svg [^>]*width="([\d.]+)pt"', page)} == {
-        72 * figures.WIDTH
+        72 * svg.WIDTH
     }
-    assert 72 * figures.WIDTH <= (210 - 2 * 16) / 25.4 * 72
+    assert 72 * svg.WIDTH <= (210 - 2 * 16) / 25.4 * 72
 
 
 def changed(entries: Stops, place: int, **fields: object) -> Stops:
