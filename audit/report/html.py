@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from markupsafe import Markup, escape
 
-from audit.attacks.figure_text import Figure, HistogramFigure
-from audit.attacks.text import sentence_case
+from audit.attacks.figure_text import Figure, HistogramFigure, ReportPart
+from audit.attacks.text import AttackText, sentence_case
 from audit.cards import PrivacyCard
 from audit.files import shipped_folder, table_beside
 from audit.measurements import Estimate
@@ -53,7 +53,8 @@ CHECKS = LABELS["guarantee"]
 CONTENTS = "<!--contents-->"
 """The place of the contents in a page whose sections are not known before it is drawn."""
 _SECTION = re.compile(
-    r'<section\b[^>]*\bid="(?P<anchor>[\w-]+)"[^>]*>\s*(?:<h2\b[^>]*\btitle\b[^>]*>(?P<title>.*?)</h2>)?',
+    r'<section\b[^>]*\bid="(?P<anchor>[\w-]+)"[^>]*>\s*'
+    r"(?:<h2\b[^>]*\btitle\b[^>]*>(?P<title>.*?)</h2>)?",
     re.DOTALL,
 )
 _TAG = re.compile(r"<[^>]+>")
@@ -102,13 +103,7 @@ def report_context(
         RenderError: a template or `defenses.toml` is missing or broken.
     """
     with template_errors():
-        named = [result.attack for result in record.attacks] + [
-            item.limit.attack for item in verdict.decisions
-        ]
-        texts = {
-            name: AttackMacros(environment(), name)
-            for name in dict.fromkeys([*named, *record.battery])
-        }
+        texts = _attack_macros(record, verdict)
         rows = [
             tables.decision_row(decision, texts[decision.limit.attack].report)
             for decision in verdict.decisions
@@ -116,13 +111,13 @@ def report_context(
         titled = [(texts[row.decision.limit.attack].title, row) for row in rows]
         views = _completed_views(record, verdict, texts)
         recommendations = recommend(record, verdict, comparisons, paths)
-        decision, undecided = decision_view(record, verdict), verdict.overall == "undecided"
+        undecided = verdict.overall == "undecided"
         return {
             "record": record,
             "verdict": verdict,
             "policy": policy,
             "texts": texts,
-            "decision": decision,
+            "decision": decision_view(record, verdict),
             "outside": unlimited(record, verdict),
             "accepted": within(record, verdict),
             "most_outside": MOST_OUTSIDE,
@@ -148,10 +143,24 @@ def report_context(
             "legal": legal_view(record, verdict),
             "residual": residual_risk(record, verdict, policy),
             "glossary": glossary([view.text for view in views] or [*texts.values()]),
-            "sources": list(
-                dict.fromkeys(source for view in views for source in view.text.report.sources)
-            ),
+            "sources": _sources_of(views),
         }
+
+
+def _attack_macros(record: AuditRecord, verdict: Verdict) -> dict[str, AttackMacros]:
+    """Return the texts of each attack that ran, that a limit is on, or that was left out."""
+    ran = [result.attack for result in record.attacks]
+    limited = [decision.limit.attack for decision in verdict.decisions]
+    names = dict.fromkeys([*ran, *limited, *record.battery])
+    return {name: AttackMacros(environment(), name) for name in names}
+
+
+def _sources_of(views: Sequence[CompletedView]) -> list[str]:
+    """List what the methods of the attacks are cited from, each source once."""
+    sources: dict[str, None] = {}
+    for view in views:
+        sources.update(dict.fromkeys(view.text.report.sources))
+    return [*sources]
 
 
 def render(
@@ -169,21 +178,27 @@ def render(
         RenderError: a template is missing or broken.
     """
     with template_errors():
-        templates, own = environment(), script()
-        digest = base64.b64encode(hashlib.sha256(own.encode()).digest()).decode()
+        templates = environment()
+        code = script()
+        digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
         text = templates.get_template(page).render(
-            context, revealed=revealed, script=Markup(own), script_hash=f"sha256-{digest}"
+            context, revealed=revealed, script=Markup(code), script_hash=f"sha256-{digest}"
         )
-        entries = [
-            (found["anchor"], Markup(_TAG.sub("", found["title"] or "Overview")))
-            for found in _SECTION.finditer(text)
-            if found["title"] or found["anchor"] == "summary"
-        ]
+        entries = _list_sections(text)
         text = name_documents(context["record"], text)
-        text = text.replace(
-            CONTENTS, templates.get_template("_contents.html").render(parts=entries), 1
-        )
+        contents = templates.get_template("_contents.html").render(parts=entries)
+        text = text.replace(CONTENTS, contents, 1)
         return link_terms(text, context["glossary"]) if page == "report.html" else text
+
+
+def _list_sections(page: str) -> list[tuple[str, Markup]]:
+    """List id and title of the sections of a page: the summary, and those with a title."""
+    sections: list[tuple[str, Markup]] = []
+    for section in _SECTION.finditer(page):
+        if section["title"] or section["anchor"] == "summary":
+            title = _TAG.sub("", section["title"] or "Overview")
+            sections.append((section["anchor"], Markup(title)))
+    return sections
 
 
 def script() -> str:
@@ -205,72 +220,90 @@ def _findings_in_brief(
     views: Sequence[CompletedView], verdict: Verdict
 ) -> list[tuple[CompletedView, Markup, DrawnFigure | None]]:
     """List the findings in the order of page one."""
-    told = [(view, outcome_of(view.result.attack, verdict.decisions)) for view in views]
+    outcomes = [(view, outcome_of(view.result.attack, verdict.decisions)) for view in views]
     brief: list[tuple[CompletedView, Markup, DrawnFigure | None]] = []
     drawn = 0
-    for view, outcome in sorted(told, key=lambda pair: LEAK_ORDER.index(pair[1])):
-        # A histogram is read without knowing what a curve of false alarms is.
-        clear = next((one for one in view.figures if isinstance(one.spec, HistogramFigure)), None)
-        figure = clear if outcome in ("violated", "waived") and drawn < MOST_FIGURES else None
-        drawn += figure is not None
+    for view, outcome in sorted(outcomes, key=lambda pair: LEAK_ORDER.index(pair[1])):
+        figure = None
+        if outcome in ("violated", "waived") and drawn < MOST_FIGURES:
+            figure = _plain_figure(view)
+        if figure is not None:
+            drawn += 1
+            figure = replace(figure, number=drawn)
         text = Markup(" ").join([view.leak, view.more])
-        brief.append((view, text, None if figure is None else replace(figure, number=drawn)))
+        brief.append((view, text, figure))
     return brief
+
+
+def _plain_figure(view: CompletedView) -> DrawnFigure | None:
+    """Return the first histogram of an attack.
+
+    It is read without knowing what a curve of false alarms is.
+    """
+    for figure in view.figures:
+        if isinstance(figure.spec, HistogramFigure):
+            return figure
+    return None
 
 
 def _completed_views(
     record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackMacros]
 ) -> list[CompletedView]:
+    """Prepare each completed attack, its figures numbered through the whole report."""
     views: list[CompletedView] = []
     drawn = 0
     for result in record.completed.values():
-        views.append(_completed_view(record, result, verdict, texts[result.attack], drawn))
-        drawn += len(views[-1].figures) + sum(len(part["figures"]) for part in views[-1].parts)
+        view = _completed_view(record, result, verdict, texts[result.attack], drawn)
+        views.append(view)
+        drawn += len(view.figures) + sum(len(part["figures"]) for part in view.parts)
     return views
 
 
 def _name_sides(record: AuditRecord, specs: Iterable[Figure]) -> list[Figure]:
     """Name the documents in histograms as the page does, before their legends are laid out."""
-    return [
-        one.model_copy(
-            update={
-                "labels": {key: name_documents(record, label) for key, label in one.labels.items()}
-            }
-        )
-        if isinstance(one, HistogramFigure)
-        else one
-        for one in specs
-    ]
+    figures: list[Figure] = []
+    for spec in specs:
+        if isinstance(spec, HistogramFigure):
+            labels = {key: name_documents(record, label) for key, label in spec.labels.items()}
+            figures.append(spec.model_copy(update={"labels": labels}))
+        else:
+            figures.append(spec)
+    return figures
 
 
 def _completed_view(
     record: AuditRecord, result: Result, verdict: Verdict, text: AttackMacros, drawn: int
 ) -> CompletedView:
+    """Prepare a completed attack.
+
+    Args:
+        record: the scan.
+        result: what the attack came to.
+        verdict: the verdict on the scan.
+        text: the attack's texts.
+        drawn: number of figures that the report already has.
+    """
     report = text.report
-    specified = [*report.figures, *(figure for part in report.parts for figure in part.figures)]
-    figures = draw(
-        _name_sides(record, [*report.figures, *unspecified(result, specified)]), result, drawn
-    )
+    specified = [*report.figures]
+    for spec in report.parts:
+        specified.extend(spec.figures)
+    specs = [*report.figures, *unspecified(result, specified)]
+    figures = draw(_name_sides(record, specs), result, drawn)
     drawn += len(figures)
     index = ResultIndex(result, report.all_labels, verdict)
-    parts = []
+    parts: list[dict[str, Any]] = []
     for spec in report.parts:
-        part: dict[str, Any] = {
+        content: dict[str, Any] = {
             "title": spec.title,
             "folded": bool(spec.template),
             "text": in_one_line(text.text(spec, index)),
             "figures": draw(_name_sides(record, spec.figures), result, drawn),
-            "tables": [
-                own for one in spec.tables if (own := tables.compact_table(one, index, report)).rows
-            ],
+            "tables": _filled_tables(spec, index, report),
         }
-        if (
-            part["figures"]
-            or part["tables"]
-            or (part["text"] and not spec.figures and not spec.tables)
-        ):
-            parts.append(part)
-            drawn += len(part["figures"])
+        text_alone = not spec.figures and not spec.tables
+        if content["figures"] or content["tables"] or (content["text"] and text_alone):
+            parts.append(content)
+            drawn += len(content["figures"])
     return CompletedView(
         result=result,
         text=text,
@@ -282,6 +315,14 @@ def _completed_view(
         figures=figures,
         parts=parts,
     )
+
+
+def _filled_tables(
+    spec: ReportPart, index: ResultIndex, report: AttackText
+) -> list[tables.CompactTable]:
+    """Return the tables of a part that the record has a row for."""
+    drawn = [tables.compact_table(table, index, report) for table in spec.tables]
+    return [table for table in drawn if table.rows]
 
 
 @dataclass(frozen=True)
@@ -306,17 +347,27 @@ class GuaranteeView:
 
 def guarantee_view(record: AuditRecord) -> GuaranteeView | None:
     """Lay out the guarantee of the audited model's training; None where it claims none."""
-    card, false = record.dp, contradiction(record)
+    card = record.dp
     if card is None:
         return None
     if card.epsilon is None:
         return GuaranteeView(card, None, None, CHECKS["no guarantee"], contradicted=False)
     promised = Guarantee(card.epsilon, card.delta, card.curve)
-    canaries = record.completed.get(CANARIES)
-    found = () if canaries is None else canaries.measurements
-    measured = any(isinstance(item, Estimate) and item.name == EPSILON for item in found)
-    check = f"{sentence_case(false)}." if false else CHECKS["agrees" if measured else "no secrets"]
+    false = contradiction(record)
+    check = CHECKS["agrees" if _has_measured_epsilon(record) else "no secrets"]
+    if false:
+        check = f"{sentence_case(false)}."
     return GuaranteeView(card, promised, balanced_accuracy(promised), check, false is not None)
+
+
+def _has_measured_epsilon(record: AuditRecord) -> bool:
+    """Test whether planted secrets gave a lower bound on epsilon."""
+    canaries = record.completed.get(CANARIES)
+    if canaries is None:
+        return False
+    return any(
+        isinstance(item, Estimate) and item.name == EPSILON for item in canaries.measurements
+    )
 
 
 GENERAL: Mapping[str, str] = table_beside(__file__, "glossary.toml")["terms"]
@@ -346,45 +397,55 @@ class Term:
 
 
 def glossary(texts: Sequence[AttackMacros]) -> tuple[Term, ...]:
-    """List the terms of a report by name: the general ones, and those of its attacks, of which the first wins."""
-    own = {
-        name: meaning for text in reversed(texts) for name, meaning in text.report.glossary.items()
-    }
-    pairs = sorted({**GENERAL, **own}.items(), key=lambda pair: pair[0].lower())
+    """List the terms of a report by name: the general ones, and those of its attacks.
+
+    The first attack with a term wins, and any attack wins over the general terms.
+    """
+    meanings = dict(GENERAL)
+    for text in reversed(texts):
+        meanings.update(text.report.glossary)
+    pairs = sorted(meanings.items(), key=lambda pair: pair[0].lower())
     return tuple(Term(f"term-{number}", *pair) for number, pair in enumerate(pairs, 1))
 
 
 def link_terms(page: str, terms: Sequence[Term]) -> str:
-    """Link the first use of each term in every section to the glossary, which describes it to a screen reader too."""
-    anchors = {str(escape(form)).lower(): term.anchor for term in terms for form in term.forms}
+    """Link the first use of each term in every section to the glossary.
+
+    The glossary describes it to a screen reader too.
+    """
+    anchors: dict[str, str] = {}
+    for term in terms:
+        for form in term.forms:
+            anchors[str(escape(form)).lower()] = term.anchor
     if not anchors:
         return page
-    spaced = (re.escape(form).replace(r"\ ", f"[ {NBSP}]") for form in anchors)
+    spaced = [re.escape(form).replace(r"\ ", f"[ {NBSP}]") for form in anchors]
     longest_first = sorted(spaced, key=len, reverse=True)
     words = re.compile(rf"(?<![\w-])({'|'.join(longest_first)})(?![\w-])", re.IGNORECASE)
-    before, start, rest = page.partition("<main>")
-    body, end, after = rest.partition('id="glossary"')
+    before, start, behind = page.partition("<main>")
+    body, end, after = behind.partition('id="glossary"')
     return "".join((before, start, *_linked(body, words, anchors), end, after))
 
 
 def _linked(body: str, words: re.Pattern[str], anchors: Mapping[str, str]) -> Iterator[str]:
+    """Yield a page in pieces, with the first use of each term in a section linked."""
     seen: set[str] = set()
-    closed = 0
+    depth = 0
 
-    def link(found: re.Match[str]) -> str:
-        anchor = anchors[found[0].lower().replace(NBSP, " ")]
+    def link(word: re.Match[str]) -> str:
+        anchor = anchors[word[0].lower().replace(NBSP, " ")]
         if anchor in seen:
-            return found[0]
+            return word[0]
         seen.add(anchor)
-        return f'<a class="term" href="#{anchor}" aria-describedby="{anchor}-is">{found[0]}</a>'
+        return f'<a class="term" href="#{anchor}" aria-describedby="{anchor}-is">{word[0]}</a>'
 
     for piece in _PIECE.split(body):
         tag = _ELEMENT.match(piece)
         if tag is None:
-            yield piece if closed else words.sub(link, piece)
+            yield piece if depth else words.sub(link, piece)
             continue
         if tag[1] == "section":
             seen.clear()
         if tag[1] in CLOSED:
-            closed += -1 if piece.startswith("</") else 1
+            depth += -1 if piece.startswith("</") else 1
         yield piece
