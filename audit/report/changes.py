@@ -50,11 +50,11 @@ def compare(
     previous: AuditRecord, earlier: Verdict, record: AuditRecord, verdict: Verdict
 ) -> Changes:
     """Compare an audit with an earlier one; both verdicts are of the same policy."""
-    old = {(one.limit.attack, one.limit.metric): one for one in earlier.decisions}
+    earlier_decisions = {_key(decision): decision for decision in earlier.decisions}
     rows = [
-        _row(old[key], one)
-        for one in verdict.decisions
-        if (key := (one.limit.attack, one.limit.metric)) in old
+        _row(earlier_decisions[_key(decision)], decision)
+        for decision in verdict.decisions
+        if _key(decision) in earlier_decisions
     ]
     changed = [row for row in rows if (row.before, row.before_outcome) != (row.after, row.outcome)]
     sides = zip(COMPARED, _identity(previous), _identity(record), strict=True)
@@ -62,15 +62,20 @@ def compare(
         date=previous.timing.finished,
         before=VERDICTS[earlier.overall],
         after=VERDICTS[verdict.overall],
-        differs=tuple(name for name, one, other in sides if one != other),
+        differs=tuple(name for name, before, after in sides if before != after),
         rows=tuple(changed),
         same=len(rows) - len(changed),
     )
 
 
+def _key(decision: Decision) -> tuple[str, str]:
+    return decision.limit.attack, decision.limit.metric
+
+
 def _identity(record: AuditRecord) -> Sequence[object]:
-    taken = record.budget, record.share, record.shares, record.bounds
-    return record.target.sha256, record.corpus.sha256, taken, record.seed
+    """Return what `COMPARED` names of a scan."""
+    sampling = (record.budget, record.share, record.shares, record.bounds)
+    return record.target.sha256, record.corpus.sha256, sampling, record.seed
 
 
 def _row(old: Decision, new: Decision) -> ChangeRow:

@@ -1,4 +1,7 @@
-"""Checkpoints of one training run: their positions on an axis, which of them pass, and if they can be compared."""
+"""Checkpoints of one training run: their positions on an axis, and which of them pass.
+
+Also whether they can be compared.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +22,7 @@ _ORDER: tuple[Overall, ...] = ("passed", "waived", "undecided", "violated")
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer of several verdicts: the last checkpoint that passes, if one does, and the others by outcome.
+    """The answer of several verdicts: the last checkpoint that passes, and the others by outcome.
 
     `outcome` is that of this checkpoint; where none passes, the worst of all.
     """
@@ -64,7 +67,7 @@ class Stop:
 
 
 def passes(verdict: Verdict) -> bool:
-    """Return True for a verdict that lets its checkpoint through because its limits are met or waived.
+    """Return True for a verdict that lets its checkpoint through by limits that are met or waived.
 
     One that is let through with a warning, undecided as it is, does not pass.
     """
@@ -79,36 +82,45 @@ def answer(axis: str, verdicts: Sequence[tuple[float, str, Verdict | None]]) -> 
         verdicts: position, name and verdict of each checkpoint, in the order of the axis; None: it
             was not audited.
     """
-    passing = [
-        (x, name, verdict)
-        for x, name, verdict in verdicts
-        if verdict is not None and passes(verdict)
-    ]
     audited = [verdict for _, _, verdict in verdicts if verdict is not None]
-    outcome: Overall = (
-        "violated" if any(verdict.exit_code == VIOLATED for verdict in audited) else "undecided"
-    )
+    passing: list[tuple[float, str, Verdict]] = []
+    for x, name, verdict in verdicts:
+        if verdict is not None and passes(verdict):
+            passing.append((x, name, verdict))
     if passing:
         x, name, verdict = passing[-1]
-        head = f"The last checkpoint that passes is {_name_checkpoint(axis, x, name)}"
-        head += ", where violated limits are waived." if verdict.overall == "waived" else "."
         outcome = verdict.overall
-    elif len(verdicts) == 1:
-        head = "The checkpoint does not pass."
+        head = f"The last checkpoint that passes is {_name_checkpoint(axis, x, name)}"
+        head += ", where violated limits are waived." if outcome == "waived" else "."
     else:
+        outcome = _worst_outcome(audited)
         head = f"None of {len(verdicts)} checkpoints passes."
-    groups = {
-        outcome: [
-            x for x, _, verdict in verdicts if (verdict.overall if verdict else None) == outcome
+        if len(verdicts) == 1:
+            head = "The checkpoint does not pass."
+    details = _list_by_outcome(axis, verdicts)
+    return Answer(head, f"{details[0].upper()}{details[1:]}.", outcome)
+
+
+def _worst_outcome(verdicts: Sequence[Verdict]) -> Overall:
+    """Return the outcome of verdicts none of which passes."""
+    if any(verdict.exit_code == VIOLATED for verdict in verdicts):
+        return "violated"
+    return "undecided"
+
+
+def _list_by_outcome(axis: str, verdicts: Sequence[tuple[float, str, Verdict | None]]) -> str:
+    """List the positions of checkpoints by outcome; those that were not audited come last."""
+    unit = AXIS_WORDS.get(axis, axis)
+    groups: list[str] = []
+    for outcome in (*_ORDER, None):
+        positions = [
+            numbers.axis_value(x)
+            for x, _, verdict in verdicts
+            if (verdict.overall if verdict else None) == outcome
         ]
-        for outcome in (*_ORDER, None)
-    }
-    listed = "; ".join(
-        f"{outcome or 'not audited'}: {AXIS_WORDS.get(axis, axis)} {', '.join(map(numbers.axis_value, positions))}"
-        for outcome, positions in groups.items()
-        if positions
-    )
-    return Answer(head, f"{listed[0].upper()}{listed[1:]}.", outcome)
+        if positions:
+            groups.append(f"{outcome or 'not audited'}: {unit} {', '.join(positions)}")
+    return "; ".join(groups)
 
 
 def _name_checkpoint(axis: str, x: float, name: str) -> str:
@@ -118,29 +130,35 @@ def _name_checkpoint(axis: str, x: float, name: str) -> str:
 
 
 def summary(records: Sequence[AuditRecord]) -> dict[str, tuple[str, str]]:
-    """Return attack and metric by heading: what sums up each attack that ran on any of the checkpoints."""
-    ran = {item.attack for record in records for item in record.completed.values()}
-    return {
-        heading: (name, metric)
-        for name, text in TEXTS.items()
-        if name in ran
-        for heading, metric in text.trend.summary.items()
-    }
+    """Return attack and metric by heading.
+
+    They sum up each attack that ran on any of the checkpoints.
+    """
+    ran: set[str] = set()
+    for record in records:
+        ran.update(result.attack for result in record.completed.values())
+    metrics: dict[str, tuple[str, str]] = {}
+    for name, text in TEXTS.items():
+        if name in ran:
+            for heading, metric in text.trend.summary.items():
+                metrics[heading] = (name, metric)
+    return metrics
 
 
 def axis_positions(records: Sequence[AuditRecord]) -> tuple[str, list[float]]:
-    """Return the label of the axis and each record's position: by epoch, else by step, else in the order given.
+    """Return the label of the axis and each record's position.
 
-    An axis is taken when every record has a position on it and no two the same one.
+    By epoch, else by step, else in the order given. An axis is taken when every record has a
+    position on it and no two the same one.
     """
     candidates: dict[str, Sequence[float | None]] = {
         "epoch": [record.target.epoch for record in records],
         "training step": [record.target.step for record in records],
     }
     for axis, positions in candidates.items():
-        known = [float(position) for position in positions if position is not None]
-        if len(set(known)) == len(records):
-            return axis, known
+        numbered = [float(position) for position in positions if position is not None]
+        if len(set(numbered)) == len(records):
+            return axis, numbered
     return "record, in the order given", [float(number) for number in range(1, len(records) + 1)]
 
 
@@ -155,12 +173,12 @@ def check_comparable(stops: Sequence[Stop]) -> None:
             "no record to draw a trend from", "give the records of several checkpoints"
         )
     first = stops[0]
-    problems = [
-        f"{stop.label} and {first.label} differ in {what}"
-        for stop in stops[1:]
-        for what, own in _scan_conditions(stop).items()
-        if own != _scan_conditions(first).get(what, own)
-    ]
+    expected = _scan_conditions(first)
+    problems: list[str] = []
+    for stop in stops[1:]:
+        for what, condition in _scan_conditions(stop).items():
+            if condition != expected.get(what, condition):
+                problems.append(f"{stop.label} and {first.label} differ in {what}")
     if problems:
         raise RecordError(
             problems, "scan the checkpoints of one run with the same data, seed, budget and policy"
@@ -188,14 +206,17 @@ def _scan_conditions(stop: Stop) -> dict[str, object]:
 
 def weaknesses(stops: Sequence[Stop]) -> list[str]:
     """Return what weakens the comparison without forbidding it, one line each."""
-    references = {
-        frozenset((item.role, item.card.sha256) for item in stop.record.references)
-        for stop in stops
-    }
-    done = [result for stop in stops for result in stop.record.completed.values()]
-    formats = {(result.attack, result.dtype) for result in done}
-    differs = {
-        "references": len(references) > 1,
-        "formats": len(formats) > len({attack for attack, _ in formats}),
-    }
-    return [LABELS["weaknesses"][what] for what, holds in differs.items() if holds]
+    references = {_reference_digests(stop.record) for stop in stops}
+    formats: set[tuple[str, str | None]] = set()
+    for stop in stops:
+        formats.update((item.attack, item.dtype) for item in stop.record.completed.values())
+    weaknesses: list[str] = []
+    if len(references) > 1:
+        weaknesses.append(LABELS["weaknesses"]["references"])
+    if len(formats) > len({attack for attack, _ in formats}):
+        weaknesses.append(LABELS["weaknesses"]["formats"])
+    return weaknesses
+
+
+def _reference_digests(record: AuditRecord) -> frozenset[tuple[str, str]]:
+    return frozenset((item.role, item.card.sha256) for item in record.references)

@@ -112,9 +112,10 @@ class Comparison:
 
     def effect(self, attack: str, metric: str) -> Effect | None:
         """Return the effect on one metric."""
-        return next(
-            (item for item in self.effects if (item.attack, item.metric) == (attack, metric)), None
-        )
+        for effect in self.effects:
+            if (effect.attack, effect.metric) == (attack, metric):
+                return effect
+        return None
 
 
 _COMPARISON: TypeAdapter[Comparison] = TypeAdapter(Comparison)
@@ -139,20 +140,20 @@ def read(path: Path) -> Comparison:
         raise RecordError(f"{file_path}: {error.strerror or 'cannot be read'}", hint) from None
     except ValidationError:
         hint = "give what this version of docaudit defend wrote"
-        raise RecordError(
-            f"{file_path}: no comparison of a countermeasure on a model", hint
-        ) from None
+        problem = f"{file_path}: no comparison of a countermeasure on a model"
+        raise RecordError(problem, hint) from None
 
 
 def read_all(path: Path) -> tuple[Comparison, ...]:
-    """Read the comparison of a folder, or those of its folders where several countermeasures were measured.
+    """Read the comparison of a folder, or those of its folders.
+
+    There are several where several countermeasures were measured.
 
     Raises:
         RecordError: there is none, or one cannot be read.
     """
-    several = (
-        sorted(path.glob(f"*/{FILE_NAME}"))
-        if path.is_dir() and not (path / FILE_NAME).exists()
-        else []
-    )
-    return tuple(map(read, several)) or (read(path),)
+    if path.is_dir() and not (path / FILE_NAME).exists():
+        several = sorted(path.glob(f"*/{FILE_NAME}"))
+        if several:
+            return tuple(map(read, several))
+    return (read(path),)

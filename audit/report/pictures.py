@@ -12,7 +12,8 @@ from audit.policy import Verdict
 from audit.report import numbers
 from audit.report.answer import UTILITY
 from audit.report.comparison import Comparison
-from audit.report.recommend import Recommendation
+from audit.report.recommend import Finding, Recommendation
+from audit.report.remedies import Evidence, Remedy
 
 MOST_CHANGES = 6
 """Numbers before and after in one picture."""
@@ -39,50 +40,68 @@ class Change:
         return " → ".join(numbers.show(value, self.form) for value in (self.before, self.after))
 
     def place(self, value: float) -> float:
-        """Return where a value lies from 0 to 100: usefulness on a scale to 1, a leak to the largest of its numbers."""
-        top = max(
-            abs(self.before), abs(self.after), self.limit or 0.01, 1.0 if self.useful else 0.0
-        )
+        """Return where a value lies from 0 to 100.
+
+        Usefulness lies on a scale to 1, a leak on one to the largest of its numbers.
+        """
+        least_top = 1.0 if self.useful else 0.0
+        top = max(abs(self.before), abs(self.after), self.limit or 0.01, least_top)
         return round(100 * max(0.0, value) / top, 1)
 
 
 def changes_of(
     recommendations: Sequence[Recommendation], comparisons: Sequence[Comparison], verdict: Verdict
 ) -> dict[str, list[Change]]:
-    """List by remedy what it changed: on this model where that was measured, else on another one."""
-    limits = {(one.limit.attack, one.limit.metric): one.limit.max for one in verdict.decisions}
-    found = {}
+    """List by remedy what it changed: on this model where that was measured, else on another."""
+    limits = {(item.limit.attack, item.limit.metric): item.limit.max for item in verdict.decisions}
+    changes: dict[str, list[Change]] = {}
     for item in recommendations:
-        own = [one for one in comparisons if one.name in item.remedy.measured_by]
-        found[item.remedy.id] = [
-            *(_own_changes(own[0], item, limits) if own else _other_changes(item))
-        ][:MOST_CHANGES]
-    return found
+        measured = [entry for entry in comparisons if entry.name in item.remedy.measured_by]
+        drawn = _published_changes(item)
+        if measured:
+            drawn = _measured_changes(measured[0], item, limits)
+        changes[item.remedy.id] = [*drawn][:MOST_CHANGES]
+    return changes
 
 
-def _own_changes(comparison: Comparison, item: Recommendation, limits: Limits) -> Iterator[Change]:
-    effects = [comparison.effect(found.attack, found.metric) for found in item.findings]
-    for one in (*filter(None, effects), *comparison.usefulness):
-        if isinstance(one.before, Estimate) and isinstance(one.after, Estimate):
-            report = text_of(one.attack) if one.attack else UTILITY
-            label, form = report.short(one.metric), report.metric(one.metric).form
-            limit = limits.get((one.attack, one.metric))
+def _measured_changes(
+    comparison: Comparison, item: Recommendation, limits: Limits
+) -> Iterator[Change]:
+    """Yield what a countermeasure changed on this model, usefulness last."""
+    answered = [comparison.effect(finding.attack, finding.metric) for finding in item.findings]
+    for effect in (*filter(None, answered), *comparison.usefulness):
+        before = effect.before
+        after = effect.after
+        if isinstance(before, Estimate) and isinstance(after, Estimate):
+            report = text_of(effect.attack) if effect.attack else UTILITY
             yield Change(
-                label, one.before.value, one.after.value, form, limit, useful=not one.attack
+                report.short(effect.metric),
+                before.value,
+                after.value,
+                report.metric(effect.metric).form,
+                limits.get((effect.attack, effect.metric)),
+                useful=not effect.attack,
             )
 
 
-def _other_changes(item: Recommendation) -> Iterator[Change]:
-    """Yield the evidence on the findings that an item answers, each measurement once, usefulness last."""
+def _published_changes(item: Recommendation) -> Iterator[Change]:
+    """Yield the evidence on the answered findings, each measurement once, usefulness last."""
     changes: dict[tuple[float, float], Change] = {}
     useful: dict[str, Change] = {}
-    for found in item.findings:
-        for one in item.remedy.evidence:
-            if fnmatchcase(found.attack, one.attack) and fnmatchcase(found.metric, one.metric):
-                label = text_of(found.attack).short(found.metric)
-                changes.setdefault((one.before, one.after), Change(label, one.before, one.after))
-                for use in one.useful:
-                    useful[use.measure] = Change(
-                        sentence_case(use.measure), use.before, use.after, useful=True
-                    )
+    for finding in item.findings:
+        for evidence in _evidence_on(finding, item.remedy):
+            label = text_of(finding.attack).short(finding.metric)
+            sides = (evidence.before, evidence.after)
+            changes.setdefault(sides, Change(label, *sides))
+            for use in evidence.useful:
+                use_label = sentence_case(use.measure)
+                useful[use.measure] = Change(use_label, use.before, use.after, useful=True)
     yield from (*changes.values(), *useful.values())
+
+
+def _evidence_on(finding: Finding, remedy: Remedy) -> Iterator[Evidence]:
+    """Yield the evidence of a remedy that speaks for a finding."""
+    for evidence in remedy.evidence:
+        attack_fits = fnmatchcase(finding.attack, evidence.attack)
+        if attack_fits and fnmatchcase(finding.metric, evidence.metric):
+            yield evidence

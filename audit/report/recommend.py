@@ -1,16 +1,20 @@
-"""Rank the remedies that answer the findings of one scan, by what was measured of them on this model or on others."""
+"""Rank the remedies that answer the findings of one scan.
+
+They are ranked by what was measured of them on this model or on others.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from audit.attacks import text_of
-from audit.measurements import Estimate
+from audit.attacks.figure_text import Form
+from audit.measurements import Estimate, Measurement
 from audit.policy.limits import CANARIES, EPSILON
 from audit.policy.reading import shipped_policies
 from audit.policy.reasons import ALL, NO_HELDOUT
@@ -93,27 +97,33 @@ def findings(record: AuditRecord, verdict: Verdict) -> tuple[Finding, ...]:
 
     One of the audit as a whole where there is no such limit.
     """
-    reported = verdict.text is not None and not verdict.text_counts
-    listed = [
-        Finding(
-            one.limit.attack,
-            one.limit.metric,
-            state,
-            state == "waived" or (one.about_text and reported),
-        )
-        for one in verdict.decisions
-        if (state := state_of(one)) is not None
-    ]
+    listed = [*_limit_findings(verdict)]
     if verdict.contradicted is not None:
         listed.append(Finding(CANARIES, EPSILON, "alarm"))
     if verdict.overall in ("passed", "waived"):
         leaks = (*within(record, verdict), *unlimited(record, verdict))
         listed += [Finding(leak.attack, leak.metric, "outside", aside=True) for leak in leaks]
-    if verdict.overall == "passed" and not listed and record.target.is_model:
-        listed.append(Finding("", "", "unmeasured" if untested(verdict) else "clean"))
-    if verdict.overall == "undecided" and not listed:
-        listed.append(Finding("", "", "unchecked"))
+    if not listed:
+        listed += _overall_findings(record, verdict)
     return tuple(listed)
+
+
+def _limit_findings(verdict: Verdict) -> Iterator[Finding]:
+    """Yield a finding for each limit that is not met."""
+    reported = verdict.text is not None and not verdict.text_counts
+    for decision in verdict.decisions:
+        state = state_of(decision)
+        if state is not None:
+            aside = state == "waived" or (decision.about_text and reported)
+            yield Finding(decision.limit.attack, decision.limit.metric, state, aside)
+
+
+def _overall_findings(record: AuditRecord, verdict: Verdict) -> Iterator[Finding]:
+    """Yield the finding of an audit without any other."""
+    if verdict.overall == "passed" and record.target.is_model:
+        yield Finding("", "", "unmeasured" if untested(verdict) else "clean")
+    if verdict.overall == "undecided":
+        yield Finding("", "", "unchecked")
 
 
 def state_of(decision: Decision) -> FindingState | None:
@@ -152,108 +162,157 @@ def recommend(
         RenderError: `policies/defenses.toml` cannot be read.
     """
     listed = findings(record, verdict)
-    chosen = []
+    recommendations: list[Recommendation] = []
     for remedy in remedies():
-        answered = tuple(
-            one for one in listed if any(_answers_finding(item, one) for item in remedy.answers)
-        )
+        answered = tuple(finding for finding in listed if _answers(remedy, finding))
         if answered and remedy.forgetting == (record.corpus.forgotten is not None):
-            own = [one for one in comparisons if one.name in remedy.measured_by]
-            chosen.append(_recommendation(remedy, answered, own, record, verdict))
-    named = (replace(item, command=with_paths(item.command, paths or {})) for item in chosen)
-    return tuple(sorted(named, key=lambda item: item.rank))
+            measured = [item for item in comparisons if item.name in remedy.measured_by]
+            recommendation = _recommendation(remedy, answered, measured, record, verdict)
+            command = with_paths(recommendation.command, paths or {})
+            recommendations.append(replace(recommendation, command=command))
+    return tuple(sorted(recommendations, key=lambda item: item.rank))
+
+
+@dataclass(frozen=True)
+class _Support:
+    """What is known of a remedy's effect.
+
+    Attributes:
+        violated: the violated limits that it answers.
+        comparisons: what it was measured to do to this model.
+        evidence: what it was measured to do to other models, on these limits.
+    """
+
+    violated: Sequence[Decision]
+    comparisons: Sequence[Comparison]
+    evidence: Sequence[Evidence]
+
+    @property
+    def largest_loss(self) -> float:
+        """Return the largest relative loss of usefulness: on this model, else on others."""
+        losses = [_largest_loss(comparison) for comparison in self.comparisons]
+        if not losses:
+            losses = [_published_loss(evidence) for evidence in self.evidence]
+        return max(losses, default=0.0)
 
 
 def _recommendation(
     remedy: Remedy,
-    found: tuple[Finding, ...],
+    answered: tuple[Finding, ...],
     comparisons: Sequence[Comparison],
     record: AuditRecord,
     verdict: Verdict,
 ) -> Recommendation:
-    pairs = {(one.attack, one.metric) for one in found}
-    violated = [
-        one
-        for one in verdict.decisions
-        if one.outcome == "violated" and (one.limit.attack, one.limit.metric) in pairs
-    ]
-    evidence = [
-        one
-        for one in dict.fromkeys(_evidence_for(remedy, decision) for decision in violated)
-        if one
-    ]
-    state = min(STATES.index(finding.state) for finding in found)
-    unmet = PROSPECTS.get(STATES[state], PROSPECTS["open"]), 0
-    words, prospect = _prospect(remedy, violated, comparisons, evidence) if violated else unmet
-    losses = [_largest_loss(one) for one in comparisons] or [
-        _published_loss(one) for one in evidence
-    ]
-    costly = max(losses, default=0.0) > MOST_LOSS
-    policy = verdict.policy if verdict.policy in shipped_policies() else "POLICY.toml"
-    command = remedy.command or (
-        f"docaudit defend {remedy.measured_by[0]} {DEFEND}" if remedy.measured_by else ""
-    )
+    """Recommend a remedy.
+
+    Args:
+        remedy: the remedy.
+        answered: the findings that it answers, at least one.
+        comparisons: what it was measured to do to this model.
+        record: the scan.
+        verdict: the verdict on it.
+    """
+    violated = _violated_limits(verdict, answered)
+    support = _Support(violated, comparisons, _evidence_on(remedy, violated))
+    gravest = min(STATES.index(finding.state) for finding in answered)
+    prospect = _Prospect(PROSPECTS.get(STATES[gravest], PROSPECTS["open"]), 0)
+    if violated:
+        prospect = _prospect(remedy, support)
+    expected: tuple[str, ...] = ()
+    if not comparisons:
+        expected = tuple(map(_describe_evidence, support.evidence))
     return Recommendation(
         remedy=remedy,
-        findings=found,
-        measured=tuple(effect_sentence(one, found) for one in comparisons),
-        expected=() if comparisons else tuple(_describe_evidence(one) for one in evidence),
-        effect=_short_effect(remedy, comparisons, evidence) if violated else "",
-        verdict=words,
-        command=command.format(policy=policy, budget=record.budget, seed=record.seed),
+        findings=answered,
+        measured=tuple(effect_sentence(comparison, answered) for comparison in comparisons),
+        expected=expected,
+        effect=_short_effect(remedy, support) if violated else "",
+        verdict=prospect.sentence,
+        command=_command_of(remedy).format(
+            policy=_policy_name(verdict), budget=record.budget, seed=record.seed
+        ),
         rank=(
-            all(one.aside for one in found),
-            state,
-            costly,
+            all(finding.aside for finding in answered),
+            gravest,
+            support.largest_loss > MOST_LOSS,
             remedy.beside_only,
-            prospect,
+            prospect.rank,
             -len(violated),
             EFFORTS.index(remedy.effort),
         ),
     )
 
 
-def _prospect(
-    remedy: Remedy,
-    violated: Sequence[Decision],
-    comparisons: Sequence[Comparison],
-    evidence: Sequence[Evidence],
-) -> tuple[str, int]:
-    """Say whether a remedy can change the verdict on violated limits.
+def _violated_limits(verdict: Verdict, answered: Sequence[Finding]) -> list[Decision]:
+    """List the decisions on violated limits among the answered findings."""
+    pairs = {(finding.attack, finding.metric) for finding in answered}
+    violated = [decision for decision in verdict.decisions if decision.outcome == "violated"]
+    return [item for item in violated if (item.limit.attack, item.limit.metric) in pairs]
 
-    The more surely, the smaller the number.
-    """
-    if comparisons:
-        met, best = max(
-            ((_count_met_limits(violated, one), one) for one in comparisons),
-            key=lambda pair: pair[0],
-        )
-        text = (
-            f"{'Yes' if best.verdict_after == 'passed' else 'No'}. Measured on this model: {met} of the "
-            f"{len(violated)} violated limits that it answers {'is' if met == 1 else 'are'} met, the verdict goes from "
-            f"{best.verdict_before} to {best.verdict_after}"
-        )
-        return text, 0 if met == len(violated) else 1 if met else 3
+
+def _command_of(remedy: Remedy) -> str:
+    """Return the command that measures a remedy; empty where there is none."""
+    if remedy.command:
+        return remedy.command
+    if remedy.measured_by:
+        return f"docaudit defend {remedy.measured_by[0]} {DEFEND}"
+    return ""
+
+
+def _policy_name(verdict: Verdict) -> str:
+    """Return the policy as a command names it: a shipped one, or a file."""
+    return verdict.policy if verdict.policy in shipped_policies() else "POLICY.toml"
+
+
+class _Prospect(NamedTuple):
+    """Whether a remedy can change the verdict; the more surely, the smaller the rank."""
+
+    sentence: str
+    rank: int
+
+
+def _prospect(remedy: Remedy, support: _Support) -> _Prospect:
+    """Say whether a remedy can change the verdict on violated limits."""
+    if support.comparisons:
+        return _measured_prospect(support)
     if not remedy.lifts:
-        return PROSPECTS["cannot"], 4
-    return (PROSPECTS["elsewhere"], 1) if evidence else (PROSPECTS["unknown"], 2)
+        return _Prospect(PROSPECTS["cannot"], 4)
+    if support.evidence:
+        return _Prospect(PROSPECTS["elsewhere"], 1)
+    return _Prospect(PROSPECTS["unknown"], 2)
 
 
-def _short_effect(
-    remedy: Remedy, comparisons: Sequence[Comparison], evidence: Sequence[Evidence]
-) -> str:
+def _measured_prospect(support: _Support) -> _Prospect:
+    """Say how many limits were met on this model, by the comparison in which most were."""
+    counts = [_count_met_limits(support.violated, item) for item in support.comparisons]
+    met = max(counts)
+    best = support.comparisons[counts.index(met)]
+    reached = "Yes" if best.verdict_after == "passed" else "No"
+    verb = "is" if met == 1 else "are"
+    n_violated = len(support.violated)
+    sentence = (
+        f"{reached}. Measured on this model: {met} of the {n_violated} violated limits that it "
+        f"answers {verb} met, the verdict goes from {best.verdict_before} to {best.verdict_after}"
+    )
+    if met == n_violated:
+        return _Prospect(sentence, 0)
+    return _Prospect(sentence, 1 if met else 3)
+
+
+def _short_effect(remedy: Remedy, support: _Support) -> str:
     """Say in one sentence what the remedy does to the leak, and what it costs."""
-    if comparisons:
-        before, after = (
-            LABELS["verdicts"][getattr(comparisons[0], f"verdict_{side}")]
-            for side in ("before", "after")
-        )
+    if support.comparisons:
+        comparison = support.comparisons[0]
+        before = LABELS["verdicts"][comparison.verdict_before]
+        after = LABELS["verdicts"][comparison.verdict_after]
         return f"Measured on this model: {before} → {after}."
-    if evidence:
-        found = evidence[0]
-        cost = _relative_change(1.0, 1.0 - _published_loss(found), "usefulness")
-        cut = _relative_change(found.before, found.after, "leak")
-        return f"Measured on another model: {cut}{f', {cost}' if found.useful else ''}."
+    if support.evidence:
+        evidence = support.evidence[0]
+        effect = _relative_change(evidence.before, evidence.after, "leak")
+        if evidence.useful:
+            cost = _relative_change(1.0, 1.0 - _published_loss(evidence), "usefulness")
+            effect = f"{effect}, {cost}"
+        return f"Measured on another model: {effect}."
     return LABELS["effects"]["unmeasured" if remedy.lifts else "cannot"]
 
 
@@ -264,88 +323,120 @@ def _relative_change(before: float, after: float, what: str) -> str:
 
 
 def _count_met_limits(violated: Sequence[Decision], comparison: Comparison) -> int:
-    after = {(item.attack, item.metric): item.after.outcome for item in comparison.limits}
-    return sum(after.get((one.limit.attack, one.limit.metric)) == "passed" for one in violated)
+    """Count the violated limits that are met with a countermeasure."""
+    outcomes = {(item.attack, item.metric): item.after.outcome for item in comparison.limits}
+    met = [
+        decision
+        for decision in violated
+        if outcomes.get((decision.limit.attack, decision.limit.metric)) == "passed"
+    ]
+    return len(met)
 
 
 def _largest_loss(comparison: Comparison) -> float:
-    """Return the largest relative loss of usefulness that was measured on this model, at least 0."""
-    losses = (
-        1 - one.after.value / one.before.value
-        for one in comparison.usefulness
-        if isinstance(one.before, Estimate)
-        and isinstance(one.after, Estimate)
-        and one.before.value > 0
-    )
-    return max(losses, default=0.0)
+    """Return the largest relative loss of usefulness measured on this model, at least 0."""
+    largest = 0.0
+    for effect in comparison.usefulness:
+        before = effect.before
+        after = effect.after
+        if isinstance(before, Estimate) and isinstance(after, Estimate) and before.value > 0:
+            largest = max(largest, 1 - after.value / before.value)
+    return largest
 
 
 def _published_loss(evidence: Evidence) -> float:
-    return max((1 - one.after / one.before for one in evidence.useful), default=0.0)
+    return max((1 - use.after / use.before for use in evidence.useful), default=0.0)
+
+
+def _evidence_on(remedy: Remedy, violated: Sequence[Decision]) -> list[Evidence]:
+    """List the evidence on violated limits, each once."""
+    chosen: dict[Evidence, None] = {}
+    for decision in violated:
+        evidence = _evidence_for(remedy, decision)
+        if evidence is not None:
+            chosen[evidence] = None
+    return [*chosen]
 
 
 def _evidence_for(remedy: Remedy, decision: Decision) -> Evidence | None:
-    """Choose the evidence on a limit: docaudit's own before published, of one metric before that on any."""
-    attack, metric = decision.limit.attack, decision.limit.metric
+    """Choose the evidence on a limit.
+
+    docaudit's own stands before what was published, and what is of one metric before that on any.
+    """
     fitting = [
-        one
-        for one in remedy.evidence
-        if fnmatchcase(attack, one.attack) and fnmatchcase(metric, one.metric)
+        evidence
+        for evidence in remedy.evidence
+        if fnmatchcase(decision.limit.attack, evidence.attack)
+        and fnmatchcase(decision.limit.metric, evidence.metric)
     ]
-    return min(fitting, key=lambda one: (one.by != "docaudit", one.metric == "*"), default=None)
+    return min(fitting, key=lambda item: (item.by != "docaudit", item.metric == "*"), default=None)
 
 
 def _describe_evidence(evidence: Evidence) -> str:
+    """Say what was measured on another model, and what it cost in usefulness there."""
     author = "Measured by docaudit on" if evidence.by == "docaudit" else "Published for"
     change = f"{numbers.plain(evidence.before)} → {numbers.plain(evidence.after)}"
-    lost = [
-        f"{one.measure} {numbers.plain(one.before)} → {numbers.plain(one.after)}"
-        for one in evidence.useful
+    costs = [evidence.cost] if evidence.cost else []
+    costs += [
+        f"{use.measure} {numbers.plain(use.before)} → {numbers.plain(use.after)}"
+        for use in evidence.useful
     ]
-    costs = [*filter(None, [evidence.cost]), *lost]
-    cost = (
-        f"cost in usefulness there: {', '.join(costs)}"
-        if costs
-        else "no cost in usefulness is stated there"
+    cost = "no cost in usefulness is stated there"
+    if costs:
+        cost = f"cost in usefulness there: {', '.join(costs)}"
+    return (
+        f"{author} {evidence.setting}: {change}; {cost} ({evidence.source}). "
+        "Measured once, on another model"
     )
-    return f"{author} {evidence.setting}: {change}; {cost} ({evidence.source}). Measured once, on another model"
 
 
 def effect_sentence(comparison: Comparison, answered: Sequence[Finding]) -> str:
-    """Return what a countermeasure was measured to do: the metrics of these findings, usefulness, verdict."""
+    """Say what a countermeasure was measured to do.
+
+    To the metrics of the answered findings, to usefulness and to the verdict.
+    """
     metrics = dict.fromkeys((finding.attack, finding.metric) for finding in answered)
-    effects = [effect for pair in metrics if (effect := comparison.effect(*pair)) is not None]
-    shown = [_describe_effect(effect) for effect in (*effects, *comparison.usefulness)]
-    useful = [] if comparison.usefulness else ["usefulness was not measured"]
-    verdict = f"the verdict {comparison.verdict_before} → {comparison.verdict_after}"
-    return f"Measured on this model with docaudit defend {comparison.name}: {', '.join([*shown, *useful, verdict])}"
+    effects = [*filter(None, (comparison.effect(*pair) for pair in metrics))]
+    changes = [_describe_effect(effect) for effect in (*effects, *comparison.usefulness)]
+    if not comparison.usefulness:
+        changes.append("usefulness was not measured")
+    changes.append(f"the verdict {comparison.verdict_before} → {comparison.verdict_after}")
+    command = f"docaudit defend {comparison.name}"
+    return f"Measured on this model with {command}: {', '.join(changes)}"
 
 
 def _describe_effect(effect: Effect) -> str:
+    """Say how one number changed, in the words of its attack."""
     report = text_of(effect.attack) if effect.attack else UTILITY
-    label, form = report.label(effect.metric), report.metric(effect.metric).form
-    label = label if label.isupper() else label[:1].lower() + label[1:]
-    values = (effect.before, effect.after)
-    shown = (
-        numbers.show(one.value, form) if isinstance(one, Estimate) else "not measured"
-        for one in values
-    )
-    sides = " → ".join(shown)
+    label = report.label(effect.metric)
+    if not label.isupper():
+        label = label[:1].lower() + label[1:]
+    form = report.metric(effect.metric).form
+    change = f"{label} {_show_value(effect.before, form)} → {_show_value(effect.after, form)}"
     difference = effect.difference
     if difference is None:
-        return f"{label} {sides}"
+        return change
     unsure = "" if difference.low > 0 or difference.high < 0 else ", no change shown"
-    return f"{label} {sides} (change {numbers.between(difference, form)}{unsure})"
+    return f"{change} (change {numbers.between(difference, form)}{unsure})"
+
+
+def _show_value(item: Measurement | None, form: Form) -> str:
+    return numbers.show(item.value, form) if isinstance(item, Estimate) else "not measured"
+
+
+def _answers(remedy: Remedy, finding: Finding) -> bool:
+    return any(_answers_finding(answer, finding) for answer in remedy.answers)
 
 
 def _answers_finding(answer: AnsweredFinding, finding: Finding) -> bool:
     # What the policy does not limit is a leak all the same: it is answered by what answers a
     # violation.
     state = "violated" if finding.state == "outside" else finding.state
-    named = fnmatchcase(finding.attack, answer.attack) and fnmatchcase(
-        finding.metric, answer.metric
+    return (
+        state in answer.finding
+        and fnmatchcase(finding.attack, answer.attack)
+        and fnmatchcase(finding.metric, answer.metric)
     )
-    return named and state in answer.finding
 
 
 @dataclass(frozen=True)
@@ -371,26 +462,47 @@ def with_paths(command: str, paths: Mapping[str, str]) -> str:
 def first_action(
     record: AuditRecord, verdict: Verdict, paths: Mapping[str, str] | None = None
 ) -> Action | None:
-    """Find what to do first: what decides most where the verdict is open, else the first of the report's plan.
+    """Find what to do first.
+
+    What decides most where the verdict is open, else the first of the report's plan.
 
     Args:
         record: the scan.
-        verdict: on it.
+        verdict: the verdict on it.
         paths: what stands for `PARTS`, as somebody gave it on this machine: for a terminal only,
             never for a report.
     """
-    text = decides_most(record, verdict) if deciding_outcome(verdict) == "undecided" else ""
+    paths = paths or {}
+    action = _deciding_action(record, verdict) or _planned_action(record, verdict)
+    if action is None:
+        return None
+    text = with_paths(action.text, paths)
+    command = with_paths(action.command, paths)
+    open_names = [name for name in PARTS if name in command and name not in paths]
+    if open_names:
+        text = f"{text.removesuffix('.')} (put in your {' and '.join(open_names)})."
+    return Action(text, command)
+
+
+def _deciding_action(record: AuditRecord, verdict: Verdict) -> Action | None:
+    """Return what decides most of an open verdict; None where the verdict is not open."""
+    if deciding_outcome(verdict) != "undecided":
+        return None
+    text = decides_most(record, verdict)
+    if not text:
+        return None
     command = ""
-    if text and any(one.remedy == ALL for one in verdict.decisions if one.outcome == "undecided"):
-        policy = verdict.policy if verdict.policy in shipped_policies() else "POLICY.toml"
-        command = f"docaudit scan MODEL_DIR DATA_DIR --policy {policy} --budget standard --seed {record.seed}"
-    elif not text:
-        planned = recommend(record, verdict)
-        if not planned:
-            return None
-        text, command = f"{planned[0].remedy.name}.", planned[0].command
-    text, command = (with_paths(one, paths or {}) for one in (text, command))
-    left = [name for name in PARTS if name in command and name not in (paths or {})]
-    return Action(
-        f"{text.removesuffix('.')} (put in your {' and '.join(left)})." if left else text, command
-    )
+    if any(item.outcome == "undecided" and item.remedy == ALL for item in verdict.decisions):
+        command = (
+            f"docaudit scan MODEL_DIR DATA_DIR --policy {_policy_name(verdict)} "
+            f"--budget standard --seed {record.seed}"
+        )
+    return Action(text, command)
+
+
+def _planned_action(record: AuditRecord, verdict: Verdict) -> Action | None:
+    """Return the first remedy of the report's plan; None where the plan is empty."""
+    planned = recommend(record, verdict)
+    if not planned:
+        return None
+    return Action(f"{planned[0].remedy.name}.", planned[0].command)

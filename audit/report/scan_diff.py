@@ -5,6 +5,7 @@ No text of documents is in it.
 
 import json
 import textwrap
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -25,12 +26,16 @@ WITHIN = "the interval of the change reaches over zero"
 """Why most of what cannot be told cannot be told."""
 RULE = (
     "Better and worse: the 95 % interval of the change excludes zero, and p after Holm over all "
-    "comparisons is at most 0.05. For two models that leak alike, such a word appears in at most one of 20 "
-    "comparisons of two scans. Cannot be told does not mean alike."
+    "comparisons is at most 0.05. For two models that leak alike, such a word appears in at most "
+    "one of 20 comparisons of two scans. Cannot be told does not mean alike."
 )
 LEGEND = LABELS["diff"]["legend"]
-_VALUE, _CHANGE, _LEAST_NAME = 7, 25, 16
-"""Columns of a value, of a change with its interval, and of a name at least."""
+_VALUE = 7
+"""Columns of a value."""
+_CHANGE = 25
+"""Columns of a change with its interval."""
+_LEAST_NAME = 16
+"""Columns of a name at least."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -51,8 +56,8 @@ class Side:
 
     def sentence(self, name: str) -> str:
         """Return the scan in one line."""
-        digest = self.sha256[:12]
-        return f"{name} {self.subject} (sha256 {digest}), scanned {self.scanned[:10]} by docaudit {self.docaudit}"
+        model = f"{name} {self.subject} (sha256 {self.sha256[:12]})"
+        return f"{model}, scanned {self.scanned[:10]} by docaudit {self.docaudit}"
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -99,11 +104,7 @@ class MetricChange:
     @property
     def values(self) -> tuple[str, str]:
         """Return the numbers before and after; a dash where there is none."""
-        sides = (self.before, self.after)
-        old, new = (
-            _format_number(one.value) if isinstance(one, Estimate) else "-" for one in sides
-        )
-        return old, new
+        return _format_value(self.before), _format_value(self.after)
 
     @property
     def interval(self) -> str:
@@ -112,13 +113,15 @@ class MetricChange:
         if item is None:
             return "-"
         sign = "+" if item.value > 0 else ""
-        return f"{sign}{_format_number(item.value)} [{_format_number(item.low)}, {_format_number(item.high)}]"
+        ends = f"[{_format_number(item.low)}, {_format_number(item.high)}]"
+        return f"{sign}{_format_number(item.value)} {ends}"
 
     @property
     def words(self) -> str:
         """Describe the change in one line: the number, before and after, and the interval."""
-        (old, new), paired = self.values, "" if self.paired else ", not paired"
-        return f"{self.metric} {old} before, {new} now, change {self.interval}{paired}"
+        old, new = self.values
+        unpaired = "" if self.paired else ", not paired"
+        return f"{self.metric} {old} before, {new} now, change {self.interval}{unpaired}"
 
     @property
     def place(self) -> str:
@@ -158,32 +161,43 @@ class ScanDiff:
 
     def reasons(self) -> dict[str, str]:
         """Group by reason what cannot be told; the commonest reason last."""
-        found: dict[str, dict[str, list[str]]] = {}
+        groups: dict[str, dict[str, list[str]]] = {}
         for change in self.of("cannot be told"):
-            found.setdefault(change.reason, {}).setdefault(change.place, []).append(change.metric)
-        plain = found.pop(WITHIN, None)
-        named = {
-            reason: "; ".join(f"{attack} {', '.join(metrics)}" for attack, metrics in own.items())
-            for reason, own in found.items()
-        }
-        return (
-            named if plain is None else {**named, WITHIN: "all others" if named else "all of them"}
-        )
+            places = groups.setdefault(change.reason, {})
+            places.setdefault(change.place, []).append(change.metric)
+        within = groups.pop(WITHIN, None)
+        reasons = {reason: _list_metrics(places) for reason, places in groups.items()}
+        if within is not None:
+            reasons[WITHIN] = "all others" if reasons else "all of them"
+        return reasons
+
+
+def _list_metrics(places: Mapping[str, Sequence[str]]) -> str:
+    return "; ".join(f"{place} {', '.join(metrics)}" for place, metrics in places.items())
 
 
 _DIFF: TypeAdapter[ScanDiff] = TypeAdapter(ScanDiff)
 
 
+def _format_value(item: Measurement | None) -> str:
+    """Write a measured number; a dash where there is none."""
+    return _format_number(item.value) if isinstance(item, Estimate) else "-"
+
+
 def _format_number(value: float) -> str:
     """Write a number in four digits or three decimals, whichever is shorter."""
     size = abs(value)
-    return f"{value:.{3 if size < 9.9995 else 2 if size < 99.995 else 1}f}"
+    if size < 9.9995:
+        return f"{value:.3f}"
+    if size < 99.995:
+        return f"{value:.2f}"
+    return f"{value:.1f}"
 
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of `docaudit diff --format json`."""
-    own = _DIFF.json_schema(mode="serialization")
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **own}
+    properties = _DIFF.json_schema(mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **properties}
 
 
 def render(diff: ScanDiff, chosen: Format, width: int) -> str:
@@ -192,25 +206,27 @@ def render(diff: ScanDiff, chosen: Format, width: int) -> str:
         case "text":
             return _draw_text(diff, width)
         case "json":
-            return (
-                json.dumps(_DIFF.dump_python(diff, mode="json"), indent=1, allow_nan=False) + "\n"
-            )
+            content = _DIFF.dump_python(diff, mode="json")
+            return json.dumps(content, indent=1, allow_nan=False) + "\n"
         case "markdown":
             return render_markdown("diff.md", diff=diff, outcomes=OUTCOMES, legend=LEGEND)
 
 
 def _draw_text(diff: ScanDiff, width: int) -> str:
     """Draw lines for a terminal, none longer than `width` where its names allow it."""
-    tables = {
-        f"{outcome.capitalize()} ({len(found)})": found
-        for outcome in OUTCOMES
-        for found in [diff.of(outcome)]
-    }
-    longest = max(map(len, [*tables, *(f"  {change.metric}" for change in diff.changes)]))
+    changes = {outcome: diff.of(outcome) for outcome in OUTCOMES}
+    tables = {f"{name.capitalize()} ({len(rows)})": rows for name, rows in changes.items()}
+    names = [f"  {change.metric}" for change in diff.changes]
+    longest = max(map(len, [*tables, *names]))
     room = max(min(longest + 1, width - 2 * _VALUE - _CHANGE - 3), _LEAST_NAME)
     row = f"%-{room}s%{_VALUE}s%{_VALUE}s  %s"
-    whole = partial(textwrap.fill, break_long_words=False, break_on_hyphens=False)
-    fold = partial(whole, width=width, subsequent_indent="  ")
+    fold = partial(
+        textwrap.fill,
+        width=width,
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
     return render_text(
         "diff.txt", diff=diff, tables=tables, room=room, row=row, fold=fold, legend=LEGEND
     )

@@ -1,9 +1,11 @@
-"""Checkpoints of one training run: leak and usefulness against epoch (Dentan et al. 2024, figure 7)."""
+"""Checkpoints of one training run: leak and usefulness against epoch.
+
+As in figure 7 of Dentan et al. 2024.
+"""
 
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from markupsafe import Markup
@@ -25,11 +27,15 @@ MOST_COLUMNS = 5
 """Checkpoints beside each other (chosen here): what fits on the page at this size of type."""
 MOST_PANELS = 12
 """Panels of one figure (chosen here): what a page holds at this size of type."""
-PAGE_HEIGHT, ROW_HEIGHT = 8.8, 1.9
-"""Inches: of the panels on one page, and of one row of them where there are few (chosen here)."""
+PAGE_HEIGHT = 8.8
+"""Inches that the panels on one page take (chosen here)."""
+ROW_HEIGHT = 1.9
+"""Inches that one row of panels takes where there are few (chosen here)."""
 TITLE_WIDTH = 38
 """Letters of a line of a panel's title."""
 USEFULNESS = "What the model is good for"
+FORM_WORDS = {"share": "per cent", "points": "points", "ratio": "factor", "number": ""}
+"""What an upright axis says of numbers of a form."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,9 @@ class Quantity:
     @property
     def title(self) -> str:
         """Return the heading of the rows that it stands among."""
-        return (self.text.title or self.attack) if self.attack else USEFULNESS
+        if not self.attack:
+            return USEFULNESS
+        return self.text.title or self.attack
 
     @property
     def bound(self) -> str:
@@ -56,12 +64,15 @@ class Quantity:
         if self.limit is None:
             return ""
         side = "most" if self.limit.max is not None else "least"
-        return f"limit: at {side} {numbers.limit_text(_bound(self.limit), self.text.metric(self.name).form)}"
+        form = self.text.metric(self.name).form
+        return f"limit: at {side} {numbers.limit_text(_bound(self.limit), form)}"
 
     def outcome(self, stop: Stop) -> str:
         """Return what became of its limit at a checkpoint; empty where it has none."""
         decision = None if self.limit is None else stop.decision(self.limit)
-        return "" if decision is None else {"passed": "met"}.get(decision.outcome, decision.outcome)
+        if decision is None:
+            return ""
+        return "met" if decision.outcome == "passed" else decision.outcome
 
 
 def write(
@@ -105,38 +116,54 @@ def html(stops: Sequence[Stop], axis: str) -> str:
     """
     with template_errors():
         limits = _applicable_limits(stops)
-        ran = [item.attack for stop in stops for item in stop.record.completed.values()]
-        texts = {
-            name: text_of(name)
-            for name in dict.fromkeys([*ran, *(limit.attack for limit in limits)])
-        }
-        useful = list(dict.fromkeys(item.name for stop in stops for item in stop.record.utility))
+        texts = _attack_texts(stops, limits)
+        useful = _usefulness_measures(stops)
         quantities = _quantities(texts, limits, useful)
-        columns = -(-len(stops) // -(-len(stops) // MOST_COLUMNS))
-        return (
-            environment()
-            .get_template("trend.html")
-            .render(
-                stops=stops,
-                first=stops[0],
-                axis=axis,
-                answer=answer(axis, [(stop.x, stop.label, stop.verdict) for stop in stops]),
-                finished=max(stop.record.timing.finished for stop in stops),
-                sentences=[
-                    limit_sentence(limit, texts[limit.attack], stops, axis) for limit in limits
-                ],
-                figures=_draw_panels(panels_of(stops, axis, texts, limits, useful)),
-                blocks=[stops[start : start + columns] for start in range(0, len(stops), columns)],
-                measured=[
-                    one
-                    for one in quantities
-                    if any(isinstance(one.find(stop), Estimate) for stop in stops)
-                ],
-                cell=tables.cell,
-                gaps=list(dict.fromkeys(_missing_numbers(stops, quantities))),
-                weaknesses=weaknesses(stops),
-            )
+        sentences = [limit_sentence(limit, texts[limit.attack], stops, axis) for limit in limits]
+        positions = [(stop.x, stop.label, stop.verdict) for stop in stops]
+        template = environment().get_template("trend.html")
+        return template.render(
+            stops=stops,
+            first=stops[0],
+            axis=axis,
+            answer=answer(axis, positions),
+            finished=max(stop.record.timing.finished for stop in stops),
+            sentences=sentences,
+            figures=_draw_panels(panels_of(stops, axis, texts, limits, useful)),
+            blocks=_blocks_of(stops),
+            measured=[quantity for quantity in quantities if _is_measured(quantity, stops)],
+            cell=tables.cell,
+            gaps=list(dict.fromkeys(_missing_numbers(stops, quantities))),
+            weaknesses=weaknesses(stops),
         )
+
+
+def _attack_texts(stops: Sequence[Stop], limits: Sequence[Limit]) -> dict[str, AttackText]:
+    """Return the texts of each attack that ran at a checkpoint or that a limit is on."""
+    names: dict[str, None] = {}
+    for stop in stops:
+        names.update(dict.fromkeys(result.attack for result in stop.record.completed.values()))
+    names.update(dict.fromkeys(limit.attack for limit in limits))
+    return {name: text_of(name) for name in names}
+
+
+def _usefulness_measures(stops: Sequence[Stop]) -> list[str]:
+    """List the measures of usefulness that were taken at any checkpoint."""
+    names: dict[str, None] = {}
+    for stop in stops:
+        names.update(dict.fromkeys(item.name for item in stop.record.utility))
+    return [*names]
+
+
+def _blocks_of(stops: Sequence[Stop]) -> list[Sequence[Stop]]:
+    """Divide checkpoints into tables of about as many columns, as few as fit on the page."""
+    n_tables = -(-len(stops) // MOST_COLUMNS)
+    columns = -(-len(stops) // n_tables)
+    return [stops[start : start + columns] for start in range(0, len(stops), columns)]
+
+
+def _is_measured(quantity: Quantity, stops: Sequence[Stop]) -> bool:
+    return any(isinstance(quantity.find(stop), Estimate) for stop in stops)
 
 
 def _quantities(
@@ -146,20 +173,21 @@ def _quantities(
 
     Then by attack the limited numbers, and those that its text names for a trend.
     """
-    found = [Quantity("", name, UTILITY) for name in useful]
+    quantities = [Quantity("", name, UTILITY) for name in useful]
     for attack, text in texts.items():
-        own = {limit.metric: limit for limit in limits if limit.attack == attack}
-        names = dict.fromkeys([*own, *(column.metric for column in text.trend.shown)])
-        found += [Quantity(attack, name, text, own.get(name)) for name in names]
-    return found
+        bounds = {limit.metric: limit for limit in limits if limit.attack == attack}
+        names = dict.fromkeys([*bounds, *(column.metric for column in text.trend.shown)])
+        quantities += [Quantity(attack, name, text, bounds.get(name)) for name in names]
+    return quantities
 
 
 def _missing_numbers(stops: Sequence[Stop], quantities: Sequence[Quantity]) -> Iterator[str]:
     """Say why numbers are missing, each with its label."""
-    for one in quantities:
-        for item in map(one.find, stops):
+    for quantity in quantities:
+        for stop in stops:
+            item = quantity.find(stop)
             if isinstance(item, Unresolved):
-                yield f"{one.text.label(one.name)}: {tables.gap(item)}"
+                yield f"{quantity.text.label(quantity.name)}: {tables.gap(item)}"
 
 
 def _bound(limit: Limit) -> float:
@@ -175,21 +203,23 @@ def _draw_panels(panels: Sequence[figures.LinePanel]) -> list[Markup]:
     size += size % 2
     drawn: list[Markup] = []
     for start in range(0, len(panels), size):
-        own = panels[start : start + size]
-        height = min(ROW_HEIGHT, PAGE_HEIGHT / -(-len(own) // 2))
-        drawn.append(Markup(figures.lines(f"trend{len(drawn) + 1}", own, height)))
+        on_page = panels[start : start + size]
+        height = min(ROW_HEIGHT, PAGE_HEIGHT / -(-len(on_page) // 2))
+        drawn.append(Markup(figures.lines(f"trend{len(drawn) + 1}", on_page, height)))
     return drawn
 
 
 def _applicable_limits(stops: Sequence[Stop]) -> list[Limit]:
     """List the limits that apply at one checkpoint at least."""
-    decisions = [decision for stop in stops for decision in stop.verdict.decisions]
-    held = {
-        decision.limit
-        for decision in decisions
-        if decision.outcome not in ("inapplicable", "not run")
-    }
-    return [decision.limit for decision in stops[0].verdict.decisions if decision.limit in held]
+    applicable: set[Limit] = set()
+    for stop in stops:
+        applicable.update(
+            decision.limit
+            for decision in stop.verdict.decisions
+            if decision.outcome not in ("inapplicable", "not run")
+        )
+    limits = [decision.limit for decision in stops[0].verdict.decisions]
+    return [limit for limit in limits if limit in applicable]
 
 
 def limit_sentence(limit: Limit, report: AttackText, stops: Sequence[Stop], axis: str) -> str:
@@ -197,11 +227,7 @@ def limit_sentence(limit: Limit, report: AttackText, stops: Sequence[Stop], axis
 
     The table says what became of others.
     """
-    over = [
-        stop
-        for stop in stops
-        if (one := stop.decision(limit)) and one.outcome in ("violated", "waived")
-    ]
+    over = [stop for stop in stops if _exceeds(stop, limit)]
     bound = numbers.limit_text(_bound(limit), report.metric(limit.metric).form)
     side = "over" if limit.max is not None else "under"
     places = ", ".join(numbers.axis_value(stop.x) for stop in over)
@@ -211,66 +237,92 @@ def limit_sentence(limit: Limit, report: AttackText, stops: Sequence[Stop], axis
     return f"“{report.label(limit.metric)}” is confirmed {side} its limit of {bound} at {where}."
 
 
+def _exceeds(stop: Stop, limit: Limit) -> bool:
+    """Test whether the verdict on a checkpoint confirms a leak over a limit."""
+    decision = stop.decision(limit)
+    return decision is not None and decision.outcome in ("violated", "waived")
+
+
+@dataclass(frozen=True)
+class PanelPlan:
+    """What one panel shows.
+
+    Attributes:
+        attack: empty for usefulness.
+        metrics: by label of a line, the name of its number.
+        limit: a value that is drawn across; None: there is none.
+    """
+
+    attack: str
+    title: str
+    text: AttackText
+    metrics: Mapping[str, str]
+    limit: float | None = None
+
+
 def panels_of(
     stops: Sequence[Stop],
     axis: str,
-    reports: Mapping[str, AttackText],
+    texts: Mapping[str, AttackText],
     limits: Sequence[Limit],
     useful: Sequence[str],
 ) -> list[figures.LinePanel]:
-    """Return usefulness, then the panels of each attack's report, then limited numbers that none of these show.
+    """Return the panels of a trend.
+
+    Usefulness comes first, then the panels of each attack's report, then limited numbers that none
+    of these show.
 
     A panel without a point is left out. A limit is drawn where its number is, as no number is drawn
     twice.
     """
-    panels = [
-        _panel(UTILITY.metric(name).label, axis, UTILITY, {"": name}, stops, Stop.useful)
-        for name in useful
-    ]
+    plans = [PanelPlan("", UTILITY.metric(name).label, UTILITY, {"": name}) for name in useful]
+    plans += _plan_attacks(texts, limits)
+    panels = [_panel(plan, axis, stops) for plan in plans]
+    return [panel for panel in panels if _has_point(panel)]
+
+
+def _plan_attacks(texts: Mapping[str, AttackText], limits: Sequence[Limit]) -> list[PanelPlan]:
+    """Plan the panels of all attacks, then those of limited numbers that none of these show."""
     bounds = {(limit.attack, limit.metric): _bound(limit) for limit in limits}
-    drawn: set[tuple[str, str]] = set()
-    for attack, report in reports.items():
-        find = partial(Stop.measured, attack=attack)
-        for spec in report.trend.panels:
-            names = {
-                series.label: series.metric
-                for series in spec.series
-                if (attack, series.metric) not in drawn
-            }
-            if names:
-                shown = [(attack, metric) for metric in names.values()]
-                limit = next((bounds[key] for key in shown if key in bounds), None)
-                panels.append(_panel(spec.title, axis, report, names, stops, find, limit))
-                drawn |= {*shown}
+    plans: list[PanelPlan] = []
+    planned: set[tuple[str, str]] = set()
+    for attack, text in texts.items():
+        for plan in _plan_attack(attack, text, bounds):
+            plans.append(plan)
+            planned.update((attack, metric) for metric in plan.metrics.values())
     for (attack, metric), bound in bounds.items():
-        if (attack, metric) not in drawn:
-            report, find = reports[attack], partial(Stop.measured, attack=attack)
-            panels.append(
-                _panel(report.label(metric), axis, report, {"": metric}, stops, find, bound)
-            )
-    return [
-        panel for panel in panels if any(point for line in panel.lines for point in line.points)
-    ]
+        if (attack, metric) not in planned:
+            text = texts[attack]
+            plans.append(PanelPlan(attack, text.label(metric), text, {"": metric}, bound))
+    return plans
 
 
-def _panel(
-    title: str,
-    axis: str,
-    report: AttackText,
-    names: Mapping[str, str],
-    stops: Sequence[Stop],
-    find: Callable[..., Estimate | Unresolved | None],
-    limit: float | None = None,
-) -> figures.LinePanel:
-    """Make a panel with a line for each label and measurement in `names`."""
-    form = report.metric(next(iter(names.values()))).form
-    quantity = {"share": "per cent", "points": "points", "ratio": "factor", "number": ""}[form]
+def _plan_attack(
+    attack: str, text: AttackText, bounds: Mapping[tuple[str, str], float]
+) -> Iterator[PanelPlan]:
+    """Yield the panels that an attack's text asks for, each number in the first of them."""
+    drawn: set[str] = set()
+    for spec in text.trend.panels:
+        metrics = {line.label: line.metric for line in spec.series if line.metric not in drawn}
+        if metrics:
+            limited = [name for name in metrics.values() if (attack, name) in bounds]
+            limit = bounds[(attack, limited[0])] if limited else None
+            yield PanelPlan(attack, spec.title, text, metrics, limit)
+            drawn.update(metrics.values())
+
+
+def _has_point(panel: figures.LinePanel) -> bool:
+    return any(any(line.points) for line in panel.lines)
+
+
+def _panel(plan: PanelPlan, axis: str, stops: Sequence[Stop]) -> figures.LinePanel:
+    """Make a panel with a line for each of the planned numbers."""
+    lines: list[figures.FigureLine] = []
     positions = tuple(stop.x for stop in stops)
-    drawn = tuple(
-        figures.FigureLine(
-            label, positions, tuple(figures.Point.of(find(stop, name=metric)) for stop in stops)
-        )
-        for label, metric in names.items()
-    )
-    wrapped = textwrap.fill(title[:1].upper() + title[1:], TITLE_WIDTH)
-    return figures.LinePanel(wrapped, axis, quantity, drawn, form, limit)
+    for label, name in plan.metrics.items():
+        number = Quantity(plan.attack, name, plan.text)
+        points = tuple(figures.Point.of(number.find(stop)) for stop in stops)
+        lines.append(figures.FigureLine(label, positions, points))
+    form = plan.text.metric(next(iter(plan.metrics.values()))).form
+    title = textwrap.fill(plan.title[:1].upper() + plan.title[1:], TITLE_WIDTH)
+    return figures.LinePanel(title, axis, FORM_WORDS[form], tuple(lines), form, plan.limit)
