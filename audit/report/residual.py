@@ -1,11 +1,11 @@
 """Say what a scan tells nothing about, and what remains whatever is decided."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from audit.attacks import TEXTS, text_of
-from audit.policy import Policy, Verdict
+from audit.policy import Decision, Policy, Verdict
 from audit.record import AuditRecord
 from audit.report.answer import LABELS
 from audit.report.coverage import CoverageRow, coverage, why_not_run
@@ -20,7 +20,7 @@ class Gap:
     """What could have been examined.
 
     Attributes:
-        question: that stays open.
+        question: the question that stays open.
         reason: why it was not examined.
         remedy: what would let it be; empty where nothing would.
     """
@@ -31,9 +31,24 @@ class Gap:
     remedy: str
 
 
+NO_MODEL = Gap(
+    "Any model",
+    "What does a model that was trained on these documents give away?",
+    "no model was audited",
+    "docaudit scan MODEL_DIR DATA_DIR",
+)
+"""The gap of a record of the documents' text alone."""
+
+
 @dataclass(frozen=True)
 class Unexamined:
-    """What was not examined: gaps, what does not apply by reason, and in sentences what was examined in part."""
+    """What was not examined.
+
+    Attributes:
+        gaps: what could have been examined.
+        harmless: what does not apply, by reason: titles of attacks, and the reason.
+        parts: in sentences, what was examined in part.
+    """
 
     gaps: tuple[Gap, ...]
     harmless: tuple[tuple[str, str], ...]
@@ -47,7 +62,7 @@ def unexamined(record: AuditRecord, verdict: Verdict) -> Unexamined:
         record: the scan.
         verdict: on it: what a policy asks for all the same is a gap.
     """
-    wanted = {
+    demanded = {
         decision.limit.attack: decision.remedy
         for decision in verdict.decisions
         if decision.cause == "gap"
@@ -55,26 +70,31 @@ def unexamined(record: AuditRecord, verdict: Verdict) -> Unexamined:
     gaps: list[Gap] = []
     harmless: dict[str, list[str]] = {}
     if not record.target.is_model:
-        question = "What does a model that was trained on these documents give away?"
-        gaps.append(
-            Gap("Any model", question, "no model was audited", "docaudit scan MODEL_DIR DATA_DIR")
-        )
-    named = [*(result.attack for result in record.attacks), *record.battery]
-    for attack in dict.fromkeys([*named, *(TEXTS if record.target.is_model else ())]):
-        if attack in record.completed:
-            continue
+        gaps.append(NO_MODEL)
+    for attack in _attacks_not_run(record):
         state, reason, remedy = why_not_run(record, attack)
         text = text_of(attack)
         title = text.title or attack
-        if state == "not applicable" and attack not in wanted:
+        if state == "not applicable" and attack not in demanded:
             harmless.setdefault(reason, []).append(title)
         else:
-            gaps.append(Gap(title, text.question, reason, wanted.get(attack, remedy)))
+            gaps.append(Gap(title, text.question, reason, demanded.get(attack, remedy)))
     return Unexamined(
         tuple(gaps),
         tuple((", ".join(titles), reason) for reason, titles in harmless.items()),
         (*_in_part(record), REMAINS["never"]),
     )
+
+
+def _attacks_not_run(record: AuditRecord) -> list[str]:
+    """List the attacks that did not run to an end: of the record, of its battery, and all others.
+
+    Of a record without a model the others are left out.
+    """
+    names = [*(result.attack for result in record.attacks), *record.battery]
+    if record.target.is_model:
+        names += TEXTS
+    return [name for name in dict.fromkeys(names) if name not in record.completed]
 
 
 def _in_part(record: AuditRecord) -> Iterator[str]:
@@ -96,62 +116,73 @@ def residual_risk(record: AuditRecord, verdict: Verdict, policy: Policy) -> tupl
     Args:
         record: the scan.
         verdict: on it.
-        policy: that it was held against.
+        policy: policy that it was held against.
 
     Raises:
         RenderError: `policies/frameworks.toml` is broken.
     """
     rows = coverage(record, verdict)
-    told = list(_limits(verdict, policy))
+    paragraphs: list[str] = []
     if verdict.contradicted:
-        told.insert(
-            0,
-            f"The guarantee that the model’s training claims does not hold: {verdict.contradicted}.",
+        paragraphs.append(
+            f"The guarantee that the model’s training claims does not hold: {verdict.contradicted}."
         )
-    outside = _join_unique(
-        row.outside for row in rows if row.state != "out of scope" and row.outside
-    )
-    remains = (
-        *told,
-        _not_examined(rows),
-        _declared(record),
-        REMAINS["outside"].format(outside=outside),
-    )
-    return tuple(filter(None, remains))
+    paragraphs += _limits(verdict, policy)
+    paragraphs.append(_not_examined(rows))
+    paragraphs.append(_declared(record))
+    paragraphs.append(_out_of_reach(rows))
+    return tuple(filter(None, paragraphs))
 
 
 def _limits(verdict: Verdict, policy: Policy) -> Iterator[str]:
-    """Yield a paragraph on the limits of each outcome that leaves something: their attacks, and how many of each."""
-    met = sum(one.outcome == "passed" for one in verdict.decisions)
-    counted = "One limit is" if met == 1 else f"{met} limits are"
+    """Yield a paragraph on the limits of each outcome that leaves something.
+
+    It names their attacks, and how many limits of each.
+    """
+    n_met = sum(decision.outcome == "passed" for decision in verdict.decisions)
+    counted = "One limit is" if n_met == 1 else f"{n_met} limits are"
     groups: dict[str, Counter[str]] = {}
-    for one in verdict.decisions:
-        name = "violated by text" if one.outcome == "violated" and one.about_text else one.outcome
-        if name in REMAINS:
-            groups.setdefault(name, Counter())[
-                text_of(one.limit.attack).title or one.limit.attack
-            ] += 1
-    for head in sorted(groups, key=[*REMAINS].index):
-        listed = "; ".join(
-            f"{title} ({n} {'limit' if n == 1 else 'limits'})" for title, n in groups[head].items()
+    for decision in verdict.decisions:
+        group = _group_of(decision)
+        if group in REMAINS:
+            attack = decision.limit.attack
+            groups.setdefault(group, Counter())[text_of(attack).title or attack] += 1
+    for group in sorted(groups, key=[*REMAINS].index):
+        listed = "; ".join(_count_limits(*item) for item in groups[group].items())
+        yield REMAINS[group].format(counted=counted, policy=policy.name, listed=listed)
+
+
+def _group_of(decision: Decision) -> str:
+    """Return the outcome of a limit; a violated one on the documents' text stands by itself."""
+    if decision.outcome == "violated" and decision.about_text:
+        return "violated by text"
+    return decision.outcome
+
+
+def _count_limits(title: str, n: int) -> str:
+    return f"{title} ({n} {'limit' if n == 1 else 'limits'})"
+
+
+def _not_examined(rows: Sequence[CoverageRow]) -> str:
+    """Name what was not tested; empty where all was."""
+    titles: dict[str, None] = {}
+    for row in rows:
+        titles.update(
+            dict.fromkeys(tried.title for tried in row.tried if tried.state == "not tested")
         )
-        yield REMAINS[head].format(counted=counted, policy=policy.name, listed=listed)
+    return REMAINS["not tested"].format(listed="; ".join(titles)) if titles else ""
 
 
-def _join_unique(items: Iterable[str]) -> str:
-    return "; ".join(dict.fromkeys(items))
-
-
-def _not_examined(rows: tuple[CoverageRow, ...]) -> str:
-    gaps = _join_unique(
-        tried.title for row in rows for tried in row.tried if tried.state == "not tested"
-    )
-    return REMAINS["not tested"].format(listed=gaps) if gaps else ""
+def _out_of_reach(rows: Sequence[CoverageRow]) -> str:
+    """Name what lies outside of any audit of a model."""
+    outside = [row.outside for row in rows if row.state != "out of scope" and row.outside]
+    return REMAINS["outside"].format(outside="; ".join(dict.fromkeys(outside)))
 
 
 def _declared(record: AuditRecord) -> str:
+    """Say what rests on declarations of the owner; empty where no attack ran to an end."""
     if not record.target.is_model:
         return REMAINS["no model"]
-    return (
-        REMAINS["forgotten" if record.corpus.forgotten else "declared"] if record.completed else ""
-    )
+    if not record.completed:
+        return ""
+    return REMAINS["forgotten" if record.corpus.forgotten else "declared"]

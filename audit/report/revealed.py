@@ -1,10 +1,13 @@
-"""What its owner alone may see: the one report with recovered values, and pictures of the data set's pages."""
+"""What its owner alone may see.
+
+The one report with recovered values, and pictures of the data set's pages.
+"""
 
 from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +26,8 @@ RECOVERED = "recovered.jsonl"
 NAME = "report-revealed.html"
 OWNER = "scan.json"
 """Which scan the evidence is of."""
+RECOVERED_WAYS = ("exact", "exact_in_any_attempt", "extracted", "near")
+"""Names in the evidence under which an attack says that a value came out."""
 Table = tuple[list[str], list[list[str]]]
 """Names of columns, and rows of text."""
 
@@ -61,7 +66,7 @@ def write_revealed(
 
 
 def write_owner(record: AuditRecord, evidence: Path, paths: Mapping[str, str]) -> None:
-    """Write the identity of the scan that the evidence belongs to, and the paths that it was given."""
+    """Write the identity of the scan that the evidence belongs to, and the paths it was given."""
     content = {**_scan_identity(record), "paths": dict(paths)}
     write_atomically(evidence / OWNER, json.dumps(content).encode(), mode=0o600)
 
@@ -79,11 +84,11 @@ def _scan_identity(record: AuditRecord) -> dict[str, str | float]:
 def _refuse_another_scan(record: AuditRecord, evidence: Path) -> None:
     """Refuse evidence that names another scan; a folder that names none is accepted."""
     try:
-        found = {**json.loads((evidence / OWNER).read_bytes())}
+        identity = {**json.loads((evidence / OWNER).read_bytes())}
     except (OSError, ValueError, TypeError):
         return
-    found.pop("paths", None)
-    if found != _scan_identity(record):
+    identity.pop("paths", None)
+    if identity != _scan_identity(record):
         raise RenderError(
             f"{evidence}: the evidence of another scan than this record's",
             "name the folder of its own",
@@ -97,7 +102,10 @@ def read_recovered(path: Path) -> dict[str, Table]:
         RenderError: the file is missing, or every line that is no JSON object of an attack, by
             number.
     """
-    hint = "scan again, or name the folder that was given as --evidence: a scan writes it beside its record otherwise"
+    hint = (
+        "scan again, or name the folder that was given as --evidence: a scan writes it beside "
+        "its record otherwise"
+    )
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
@@ -115,29 +123,46 @@ def read_recovered(path: Path) -> dict[str, Table]:
     if problems:
         raise RenderError(problems, hint)
     return {
-        attack: _make_table(sorted(own, key=_evidence_sort_key)) for attack, own in rows.items()
+        attack: _make_table(sorted(attack_rows, key=_evidence_sort_key))
+        for attack, attack_rows in rows.items()
     }
 
 
 def _evidence_sort_key(row: Mapping[str, Any]) -> tuple[bool, bool, float]:
-    """Return a sort key: recovered values first, then members, then the surest by the attack's first score."""
-    replies = [value for value in row.values() if isinstance(value, dict)]
-    found = [row, *replies]
-    ways = ("exact", "exact_in_any_attempt", "extracted", "near")
+    """Return a sort key.
+
+    Recovered values first, then members, then the surest by the attack's first score.
+    """
+    first_rank = float("inf")
     ranks = row.get("ranks") or {}
-    return (
-        not any(one.get(way) is True for one in found for way in ways),
-        row.get("split") != "member",
-        next(
-            (rank for name in row.get("scores", ()) if (rank := ranks.get(name)) is not None),
-            float("inf"),
-        ),
-    )
+    for name in row.get("scores", ()):
+        if ranks.get(name) is not None:
+            first_rank = ranks[name]
+            break
+    return not _is_recovered(row), row.get("split") != "member", first_rank
+
+
+def _is_recovered(row: Mapping[str, Any]) -> bool:
+    """Test whether a row, or an attempt in it, says that a value came out."""
+    attempts = [value for value in row.values() if isinstance(value, dict)]
+    return any(_says_recovered(attempt) for attempt in (row, *attempts))
+
+
+def _says_recovered(attempt: Mapping[str, Any]) -> bool:
+    return any(attempt.get(way) is True for way in RECOVERED_WAYS)
 
 
 def _make_table(rows: list[dict[str, Any]]) -> Table:
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    return names, [[_format_value(row.get(name, "")) for name in names] for row in rows]
+    """Make a table of rows, a column for each name that any of them has."""
+    names: dict[str, None] = {}
+    for row in rows:
+        names.update(dict.fromkeys(row))
+    columns = [*names]
+    return columns, [_format_row(row, columns) for row in rows]
+
+
+def _format_row(row: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
+    return [_format_value(row.get(name, "")) for name in columns]
 
 
 def _format_value(value: object) -> str:
@@ -160,8 +185,10 @@ def _format_value(value: object) -> str:
 PREVIEW = Path("docaudit-preview")
 """The folder of the pictures, in the current one. It holds pages of the data set, so its owner
 alone may read it."""
-WORD, FIELD = "#1f6feb", "#d1242f"
-"""Colours of the boxes of words and of fields."""
+WORD = "#1f6feb"
+"""Colour of the boxes of words."""
+FIELD = "#d1242f"
+"""Colour of the boxes of fields."""
 PIECES = 500
 """A line is a page's longer side over this number wide."""
 
@@ -182,58 +209,74 @@ def draw_preview(corpus: Corpus, most: int, folder: Path = PREVIEW) -> str:
         ManifestError: an image cannot be decoded.
         EngineError: the folder cannot be written.
     """
-    shown = [
-        one
-        for one in corpus.documents
-        if one.image or (one.size and any(word.box for word in one.words))
-    ][:most]
-    if not shown or folder.is_symlink():
-        raise UsageError(
-            f"{folder}: is a link"
-            if shown
-            else "no page has an image or boxes: there is nothing to draw"
-        )
+    pages = [document for document in corpus.documents if _is_drawable(document)][:most]
+    if not pages:
+        raise UsageError("no page has an image or boxes: there is nothing to draw")
+    if folder.is_symlink():
+        raise UsageError(f"{folder}: is a link")
+    _empty_folder(folder)
+    for number, page in enumerate(pages, start=1):
+        picture = io.BytesIO()
+        _draw(corpus, page).save(picture, "PNG")
+        write_atomically(folder / f"page-{number}.png", picture.getvalue(), mode=0o600)
+    names = [f"page-{number}.png is {page.id}" for number, page in enumerate(pages[:3], start=1)]
+    drawn = f"Drawn into {folder}/: {len(pages)} pages ({', '.join(names)})"
+    return f"{drawn}. Words are blue, fields red."
+
+
+def _is_drawable(document: Document) -> bool:
+    """Test whether a page has an image, or boxes on a page of known size."""
+    if document.image:
+        return True
+    return bool(document.size) and any(word.box for word in document.words)
+
+
+def _empty_folder(folder: Path) -> None:
+    """Make the folder of a preview private, and remove the pictures of an earlier one.
+
+    Raises:
+        EngineError: the folder cannot be written.
+    """
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         folder.chmod(0o700)
-        for old in folder.glob("page-*.png"):
-            old.unlink()
+        for picture in folder.glob("page-*.png"):
+            picture.unlink()
     except OSError as error:
         raise EngineError(f"{folder}: {error.strerror}") from None
-    for number, document in enumerate(shown, start=1):
-        picture = io.BytesIO()
-        _draw(corpus, document).save(picture, "PNG")
-        write_atomically(folder / f"page-{number}.png", picture.getvalue(), mode=0o600)
-    named = ", ".join(
-        f"page-{number}.png is {one.id}" for number, one in enumerate(shown[:3], start=1)
-    )
-    return f"Drawn into {folder}/: {len(shown)} pages ({named}). Words are blue, fields red."
 
 
 def _draw(corpus: Corpus, document: Document) -> Image:
     """Draw one page; without an image, its words are written into their boxes."""
     from PIL import ImageDraw, ImageFont
+
+    page = _open_page(corpus, document)
+    brush = ImageDraw.Draw(page)
+    width = max(1, max(page.size) // PIECES)
+    label_font = ImageFont.load_default(9 * width)
+    labels = {entity.words[0]: entity.label for entity in document.entities}
+    fields: set[int] = set()
+    for entity in document.entities:
+        fields.update(entity.words)
+    for index, word in enumerate(document.words):
+        if word.box is None:
+            continue
+        colour = FIELD if index in fields else WORD
+        place = (word.box[0], word.box[1])
+        brush.rectangle(word.box, outline=colour, width=width)
+        if document.image is None:
+            height = max(4.0, 0.8 * (word.box[3] - word.box[1]))
+            brush.text(place, word.text, fill="black", font=ImageFont.load_default(height))
+        brush.text(place, labels.get(index, ""), fill=colour, font=label_font, anchor="lb")
+    return page
+
+
+def _open_page(corpus: Corpus, document: Document) -> Image:
+    """Open the image of a page; an empty page of its size where it has none."""
     from PIL.Image import new as new_image
 
     from audit.corpus.images import open_image
 
-    page = (
-        open_image(corpus, document)
-        if document.image
-        else new_image("RGB", document.size or (1, 1), "white")
-    )
-    brush, width = ImageDraw.Draw(page), max(1, max(page.size) // PIECES)
-    labels = {entity.words[0]: entity.label for entity in document.entities}
-    fields = {index for entity in document.entities for index in entity.words}
-    for index, word in enumerate(document.words):
-        if word.box is not None:
-            colour, place = FIELD if index in fields else WORD, (word.box[0], word.box[1])
-            brush.rectangle(word.box, outline=colour, width=width)
-            if document.image is None:
-                height = max(4.0, 0.8 * (word.box[3] - word.box[1]))
-                brush.text(place, word.text, fill="black", font=ImageFont.load_default(height))
-            label = labels.get(index, "")
-            brush.text(
-                place, label, fill=colour, font=ImageFont.load_default(9 * width), anchor="lb"
-            )
-    return page
+    if document.image:
+        return open_image(corpus, document)
+    return new_image("RGB", document.size or (1, 1), "white")

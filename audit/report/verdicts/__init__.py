@@ -6,19 +6,20 @@ junit        JUnit XML: a test suite an attack, a test case a limit
 sarif        SARIF 2.1.0: open limits at the file of the policy
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
 from audit.errors import printable
-from audit.policy import EXIT_CODES, Decision, Limit, Outcome, Verdict
+from audit.policy import EXIT_CODES, Decision, Limit, Outcome, Overall, Verdict
 from audit.record import AuditRecord
 from audit.report.answer import name_documents
 
 FORMATS = {"json": "document", "markdown": "texts", "junit": "texts", "sarif": "texts"}
 """The module whose function `as_NAME` draws a format, by the format's name; it is imported when it
 is asked for."""
+READMES = ("README.md", "README.rst", "README.txt", "README")
 OPEN: tuple[Outcome, ...] = ("violated", "undecided")
 """Outcomes that keep a model from being let through."""
 
@@ -62,45 +63,58 @@ class Judged:
     @property
     def checks(self) -> tuple[Check, ...]:
         """Return the checks of limits, then one for each verdict that no single limit explains."""
-        verdict, found = self.verdict, [*self.limits]
-        for name, outcome, reason in (
-            ("overall", verdict.overall, verdict.reason),
-            ("text", verdict.text, verdict.text_reason),
-        ):
-            own = {one.outcome for one in verdict.decisions if name == "overall" or one.about_text}
-            if outcome is not None and outcome in OPEN and outcome not in own:
-                found.append(
-                    Check(
-                        "verdict", name, outcome, printable(reason), self._counts_for_exit(outcome)
-                    )
-                )
-        return tuple(found)
+        verdict = self.verdict
+        outcomes = {decision.outcome for decision in verdict.decisions}
+        text_outcomes = {item.outcome for item in verdict.decisions if item.about_text}
+        overall = [
+            self._unexplained("overall", verdict.overall, verdict.reason, outcomes),
+            self._unexplained("text", verdict.text, verdict.text_reason, text_outcomes),
+        ]
+        return (*self.limits, *(check for check in overall if check is not None))
+
+    def _unexplained(
+        self, name: str, outcome: Overall | None, reason: str, explained: Collection[Outcome]
+    ) -> Check | None:
+        """Return a check for an open verdict that no limit explains; None for any other verdict.
+
+        Args:
+            name: which verdict it is.
+            outcome: the verdict; None where there is none.
+            reason: why it was reached.
+            explained: outcomes of the limits that it is reached on.
+        """
+        if outcome is None or outcome not in OPEN or outcome in explained:
+            return None
+        counts = self._counts_for_exit(outcome)
+        return Check("verdict", name, outcome, printable(reason), counts)
 
     def _check_of(self, decision: Decision) -> Check:
-        by, counts = decision.waiver, self._counts_for_exit(decision.outcome)
-        helps = f"; to decide it: {decision.remedy}" if decision.remedy else ""
-        waived = f"; waived by {by.owner} ({by.role}) until {by.expires}" if by is not None else ""
-        unseen = (
-            "; it does not count for the exit code"
-            if decision.outcome in OPEN and not counts
-            else ""
-        )
-        sentence = printable(f"{decision.reason}{helps}{waived}{unseen}")
+        counts = self._counts_for_exit(decision.outcome)
+        sentence = decision.reason
+        if decision.remedy:
+            sentence += f"; to decide it: {decision.remedy}"
+        waiver = decision.waiver
+        if waiver is not None:
+            sentence += f"; waived by {waiver.owner} ({waiver.role}) until {waiver.expires}"
+        if decision.outcome in OPEN and not counts:
+            sentence += "; it does not count for the exit code"
         return Check(
             decision.limit.attack,
             decision.limit.metric,
             decision.outcome,
-            sentence,
+            printable(sentence),
             counts,
             decision,
         )
 
     def _counts_for_exit(self, outcome: Outcome) -> bool:
         """Test whether an open outcome has its part in the exit code."""
-        return outcome in OPEN and self.verdict.exit_code in (
-            EXIT_CODES["violated"],
-            EXIT_CODES["violated" if outcome == "violated" else "undecided"],
-        )
+        if outcome not in OPEN:
+            return False
+        codes = [EXIT_CODES["violated"]]
+        if outcome == "undecided":
+            codes.append(EXIT_CODES["undecided"])
+        return self.verdict.exit_code in codes
 
 
 def render(name: str, judged: Judged) -> str:
@@ -109,10 +123,10 @@ def render(name: str, judged: Judged) -> str:
     Raises:
         RenderError: the format cannot hold this verdict, see `sarif.as_sarif`.
     """
-    draw: Callable[[Judged], str] = getattr(
-        import_module(f"{__name__}.{FORMATS[name]}"), f"as_{name}"
-    )
-    return draw(judged) if name == "json" else name_documents(judged.record, draw(judged))
+    module = import_module(f"{__name__}.{FORMATS[name]}")
+    draw: Callable[[Judged], str] = getattr(module, f"as_{name}")
+    text = draw(judged)
+    return text if name == "json" else name_documents(judged.record, text)
 
 
 def find_place(policy: Path, data: Path | None = None) -> str | None:
@@ -126,18 +140,25 @@ def find_place(policy: Path, data: Path | None = None) -> str | None:
     Returns:
         Its path relative to the root, with slashes; None where there is none of these.
     """
-    start = Path.cwd().resolve()
-    root = next((folder for folder in (start, *start.parents) if (folder / ".git").exists()), start)
-    manifest = [] if data is None else [data / "manifest.toml"]
-    for path in (
-        policy,
-        *manifest,
-        *(root / name for name in ("README.md", "README.rst", "README.txt", "README")),
-    ):
-        found = path.resolve()
-        if found.is_file() and found.is_relative_to(root):
-            return found.relative_to(root).as_posix()
+    root = _repository_root()
+    candidates = [policy]
+    if data is not None:
+        candidates.append(data / "manifest.toml")
+    candidates += [root / name for name in READMES]
+    for candidate in candidates:
+        path = candidate.resolve()
+        if path.is_file() and path.is_relative_to(root):
+            return path.relative_to(root).as_posix()
     return None
+
+
+def _repository_root() -> Path:
+    """Return the root of the repository around the current directory; this one without any."""
+    start = Path.cwd().resolve()
+    for folder in (start, *start.parents):
+        if (folder / ".git").exists():
+            return folder
+    return start
 
 
 def bound(limit: Limit) -> str:
@@ -150,8 +171,9 @@ def compared(decision: Decision) -> str:
     item = decision.measured
     if item is None:
         return f"nothing measured, limit {bound(decision.limit)}"
-    by = "" if item.name == decision.limit.metric else f" by {item.name}"
+    method = "" if item.name == decision.limit.metric else f" by {item.name}"
     ends = f"at least {item.low:.3f}" if item.open_above else f"{item.low:.3f} to {item.high:.3f}"
     level = decision.count_range or f"{100 * item.level:g} % interval {ends}"
-    of = "" if item.total is None else f" of {item.total}"
-    return f"measured {item.value:.3f}{of} ({level}, n = {item.n} {item.unit}){by}, limit {bound(decision.limit)}"
+    total = "" if item.total is None else f" of {item.total}"
+    number = f"{item.value:.3f}{total} ({level}, n = {item.n} {item.unit}){method}"
+    return f"measured {number}, limit {bound(decision.limit)}"

@@ -16,7 +16,7 @@ from audit.cards import SERVED
 from audit.measurements import STRICT
 from audit.policy import Cause, Outcome, Overall, PolicyIdentity
 from audit.policy.decision import Baseline, WaiverState
-from audit.record import Result, Status
+from audit.record import AuditRecord, Result, Status
 from audit.report.leaks import unlimited
 from audit.report.verdicts import Check, Judged
 
@@ -179,10 +179,8 @@ def as_json(judged: Judged) -> str:
 
 def document(judged: Judged) -> VerdictDocument:
     """Return the verdict in the types of the JSON format."""
-    record, verdict = judged.record, judged.verdict
-    target, corpus = record.target, record.corpus
-    name, digest = (target.name, target.sha256) if target.is_model else (None, None)
-    digest = None if target.family == SERVED else digest
+    record = judged.record
+    verdict = judged.verdict
     return _fill_entry(
         VerdictDocument,
         verdict,
@@ -190,14 +188,15 @@ def document(judged: Judged) -> VerdictDocument:
         docaudit=__version__,
         verdict=verdict.overall,
         text_verdict=verdict.text,
-        subject=Subject(name, digest, corpus.name, corpus.sha256, record.timing.started),
+        subject=_subject_of(record),
         policy=verdict.identity,
         counts=_fill_entry(LimitCounts, verdict.counts),
-        limits=tuple(_limit_entry(check) for check in judged.limits),
+        limits=tuple(map(_limit_entry, judged.limits)),
         attacks=tuple(
-            AttackState(one.attack, one.status, _attack_reason(one)) for one in record.attacks
+            AttackState(result.attack, result.status, _attack_reason(result))
+            for result in record.attacks
         ),
-        waivers=tuple(_fill_entry(WaiverEntry, one.waiver, one) for one in verdict.waivers),
+        waivers=tuple(_fill_entry(WaiverEntry, item.waiver, item) for item in verdict.waivers),
         outside_policy=tuple(
             Outside(leak.attack, leak.metric, _fill_entry(Number, leak.measured))
             for leak in unlimited(record, verdict)
@@ -205,13 +204,26 @@ def document(judged: Judged) -> VerdictDocument:
     )
 
 
+def _subject_of(record: AuditRecord) -> Subject:
+    """Return what was audited, as the format names it."""
+    target = record.target
+    corpus = record.corpus
+    name = target.name if target.is_model else None
+    digest = target.sha256 if target.is_model and target.family != SERVED else None
+    return Subject(name, digest, corpus.name, corpus.sha256, record.timing.started)
+
+
 def _fill_entry(kind: type[T], *sources: object, **given: object) -> T:
-    """Make an entry of what is given, and of the fields that the first source with such an attribute has."""
-    names = [field.name for field in fields(kind) if field.name not in given]  # type: ignore[arg-type]
-    found = {
-        name: next(getattr(one, name) for one in sources if hasattr(one, name)) for name in names
-    }
-    return kind(**found, **given)
+    """Make an entry of given values, and of attributes of sources.
+
+    A field without a value has that of the first source with an attribute of its name.
+    """
+    values = dict(given)
+    for field in fields(kind):  # type: ignore[arg-type]
+        if field.name not in given:
+            source = next(source for source in sources if hasattr(source, field.name))
+            values[field.name] = getattr(source, field.name)
+    return kind(**values)
 
 
 def _limit_entry(check: Check) -> LimitOutcome:
@@ -232,5 +244,6 @@ def _attack_reason(result: Result) -> str:
     """Say why an attack did not run to its end; empty where it did."""
     if result.reason is None:
         return ""
-    why, fix = result.reason.why, result.reason.fix
-    return f"{why}; to run it: {fix}" if result.status == "skipped" else why
+    if result.status == "skipped":
+        return f"{result.reason.why}; to run it: {result.reason.fix}"
+    return result.reason.why

@@ -9,14 +9,16 @@ import hashlib
 import json
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from audit import __version__
 from audit.attacks import TEXTS, text_of
 from audit.errors import RenderError, printable
-from audit.policy import Outcome
+from audit.policy import Outcome, Overall, Verdict
+from audit.record import AuditRecord
 from audit.report.leaks import headline, notes
 from audit.report.verdicts import OPEN, Check, Judged, bound, compared
 
@@ -26,54 +28,90 @@ _MARKS: dict[Outcome, str] = {"violated": "❌", "undecided": "⚠️", "waived"
 """Of the outcomes of limits that were examined, the worst first."""
 
 
-def as_junit(judged: Judged) -> str:
-    """Draw a test case for each limit: violated and undecided ones fail, those of a broken attack are errors.
+class CaseResult(NamedTuple):
+    """Why a test case did not pass: the tag, type and message that it gets."""
 
-    Open limits without a part in the exit code are skipped, as are waived ones and those that do
-    not apply.
+    tag: str
+    kind: str
+    message: str
+
+
+def as_junit(judged: Judged) -> str:
+    """Draw a test case for each limit.
+
+    Violated and undecided ones fail, those of a broken attack are errors. Open limits without a
+    part in the exit code are skipped, as are waived ones and those that do not apply.
     """
-    record, checks = judged.record, judged.checks
-    broken = {
-        one.attack: one.reason.why
-        for one in record.attacks
-        if one.status == "failed" and one.reason
-    }
+    record = judged.record
+    checks = judged.checks
+    broken = _broken_attacks(record)
     root = ET.Element("testsuites", name="docaudit", time=f"{record.timing.seconds:.3f}")
     for name in dict.fromkeys([*(check.attack for check in checks), *broken]):
-        suite = ET.SubElement(
-            root, "testsuite", name=_replace_illegal(name), timestamp=record.timing.started[:19]
-        )
-        if judged.place is not None:
-            suite.set("file", _replace_illegal(judged.place))
-        own = [check for check in checks if check.attack == name]
-        for check in own:
-            number = "" if check.decision is None else f"\n{compared(check.decision)}"
-            _add_case(
-                suite,
-                check.metric,
-                _case_result(check, broken),
-                f"{check.outcome}: {check.sentence}{number}",
-            )
-        if not own:
-            said = f"the attack failed ({broken[name]}), and no limit of the policy is about it"
-            _add_case(suite, "attack", ("skipped", _error_type(broken[name]), said), said)
-        suite.set("tests", str(len(suite)))
-        for kind, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
-            suite.set(kind, str(len(suite.findall(f"testcase/{tag}"))))
+        suite = _add_suite(root, name, judged)
+        attack_checks = [check for check in checks if check.attack == name]
+        for check in attack_checks:
+            _add_check(suite, check, broken)
+        if not attack_checks:
+            _add_broken_attack(suite, broken[name])
+        _count_cases(suite)
     for kind in ("tests", "failures", "errors"):
         root.set(kind, str(sum(int(suite.get(kind, "0")) for suite in root)))
     ET.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
 
-def _case_result(check: Check, broken: dict[str, str]) -> tuple[str, str, str] | None:
-    """Return tag, type and message of a test case that did not pass."""
+def _broken_attacks(record: AuditRecord) -> dict[str, str]:
+    """Return by attack that failed the reason."""
+    return {
+        result.attack: result.reason.why
+        for result in record.attacks
+        if result.status == "failed" and result.reason
+    }
+
+
+def _add_suite(root: ET.Element, name: str, judged: Judged) -> ET.Element:
+    """Add the test suite of an attack."""
+    suite = ET.SubElement(
+        root,
+        "testsuite",
+        name=_replace_illegal(name),
+        timestamp=judged.record.timing.started[:19],
+    )
+    if judged.place is not None:
+        suite.set("file", _replace_illegal(judged.place))
+    return suite
+
+
+def _add_check(suite: ET.Element, check: Check, broken: Mapping[str, str]) -> None:
+    """Add the test case of a limit, with what was measured against it."""
+    output = f"{check.outcome}: {check.sentence}"
+    if check.decision is not None:
+        output = f"{output}\n{compared(check.decision)}"
+    _add_case(suite, check.metric, _case_result(check, broken), output)
+
+
+def _add_broken_attack(suite: ET.Element, reason: str) -> None:
+    """Add a test case for an attack that failed and that no limit is about."""
+    output = f"the attack failed ({reason}), and no limit of the policy is about it"
+    _add_case(suite, "attack", CaseResult("skipped", _error_type(reason), output), output)
+
+
+def _count_cases(suite: ET.Element) -> None:
+    """Write how many test cases a suite has, and how many of each result."""
+    suite.set("tests", str(len(suite)))
+    for kind, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        suite.set(kind, str(len(suite.findall(f"testcase/{tag}"))))
+
+
+def _case_result(check: Check, broken: Mapping[str, str]) -> CaseResult | None:
+    """Return why a test case did not pass; None where it did."""
     if check.outcome == "passed":
         return None
     if check.outcome == "undecided" and check.attack in broken:
-        return "error", _error_type(broken[check.attack]), check.sentence
-    tag, lead = ("failure", "") if check.counts else ("skipped", f"{check.outcome}: ")
-    return tag, check.outcome, f"{lead}{check.sentence}"
+        return CaseResult("error", _error_type(broken[check.attack]), check.sentence)
+    if check.counts:
+        return CaseResult("failure", check.outcome, check.sentence)
+    return CaseResult("skipped", check.outcome, f"{check.outcome}: {check.sentence}")
 
 
 def _error_type(broken: str) -> str:
@@ -81,15 +119,23 @@ def _error_type(broken: str) -> str:
     return broken.partition(" at ")[0]
 
 
-def _add_case(
-    suite: ET.Element, title: str, became: tuple[str, str, str] | None, said: str
-) -> None:
-    name, place = _replace_illegal(title), f"docaudit.{suite.get('name')}"
-    case = ET.SubElement(suite, "testcase", classname=place, name=name, time="0")
-    if became is not None:
-        tag, kind, message = became
-        ET.SubElement(case, tag, type=_replace_illegal(kind), message=_replace_illegal(message))
-    ET.SubElement(case, "system-out").text = _replace_illegal(said)
+def _add_case(suite: ET.Element, title: str, result: CaseResult | None, output: str) -> None:
+    """Add a test case with its output; `result` is None where it passed."""
+    case = ET.SubElement(
+        suite,
+        "testcase",
+        classname=f"docaudit.{suite.get('name')}",
+        name=_replace_illegal(title),
+        time="0",
+    )
+    if result is not None:
+        ET.SubElement(
+            case,
+            result.tag,
+            type=_replace_illegal(result.kind),
+            message=_replace_illegal(result.message),
+        )
+    ET.SubElement(case, "system-out").text = _replace_illegal(output)
 
 
 def _replace_illegal(text: str) -> str:
@@ -101,29 +147,53 @@ def as_markdown(judged: Judged) -> str:
     # Loads Jinja, which other formats do without.
     from audit.report.templates import render_markdown
 
-    record, verdict = judged.record, judged.verdict
-    worst = (
-        verdict.text if verdict.text is not None and verdict.exit_code == 10 else verdict.overall
-    )
-    unexamined: dict[tuple[str, str], list[str]] = {}
-    for check in judged.limits:
-        if check.outcome not in _MARKS:
-            unexamined.setdefault((check.attack, check.sentence), []).append(check.metric)
-    listed = [note.text for note in notes(record, verdict)]
+    record = judged.record
+    verdict = judged.verdict
     return render_markdown(
         "verdict.md",
         record=record,
         verdict=verdict,
-        mark=_MARKS[verdict.overall if verdict.overall == "violated" else worst],
+        mark=_MARKS[_shown_outcome(verdict)],
         marks=_MARKS,
         headline=headline(record, verdict),
-        examined=[
-            check for outcome in _MARKS for check in judged.limits if check.outcome == outcome
-        ],
-        unexamined=unexamined,
-        notes=[(text[: len(text) - len(text.lstrip())], text.lstrip()) for text in listed],
+        examined=_examined_checks(judged.limits),
+        unexamined=_unexamined_metrics(judged.limits),
+        notes=[_split_indent(note.text) for note in notes(record, verdict)],
         bound=bound,
     )
+
+
+def _shown_outcome(verdict: Verdict) -> Overall:
+    """Return the outcome whose mark the headline gets.
+
+    That of the text where it decides the exit code, unless the model's limits are violated.
+    """
+    if verdict.overall != "violated" and verdict.text is not None and verdict.exit_code == 10:
+        return verdict.text
+    return verdict.overall
+
+
+def _examined_checks(checks: Sequence[Check]) -> list[Check]:
+    """List the limits that were examined, the worst outcome first."""
+    listed: list[Check] = []
+    for outcome in _MARKS:
+        listed += [check for check in checks if check.outcome == outcome]
+    return listed
+
+
+def _unexamined_metrics(checks: Sequence[Check]) -> dict[tuple[str, str], list[str]]:
+    """Group the limits that were not examined by attack and reason."""
+    metrics: dict[tuple[str, str], list[str]] = {}
+    for check in checks:
+        if check.outcome not in _MARKS:
+            metrics.setdefault((check.attack, check.sentence), []).append(check.metric)
+    return metrics
+
+
+def _split_indent(text: str) -> tuple[str, str]:
+    """Split a note into its indent and what follows."""
+    content = text.lstrip()
+    return text[: len(text) - len(content)], content
 
 
 SCHEMA = (
@@ -164,35 +234,37 @@ def as_sarif(judged: Judged) -> str:
     ]
     if findings and judged.place is None:
         raise RenderError(
-            "no SARIF was written: the repository holds neither the policy nor --data nor a README, and code "
-            "scanning needs one",
+            "no SARIF was written: the repository holds neither the policy nor --data nor a "
+            "README, and code scanning needs one",
             "commit the policy, or give --data DATA_DIR",
         )
     data = printable(judged.record.corpus.name)
-    rules = [_sarif_rule(one) for one in {one.rule: one for one in findings}.values()]
+    by_rule = {finding.rule: finding for finding in findings}
+    rules = [_sarif_rule(finding) for finding in by_rule.values()]
     run = {
         "tool": {"driver": {"name": "docaudit", "version": __version__, "rules": rules}},
         "automationDetails": {"id": f"docaudit/{re.sub(r'[^A-Za-z0-9._-]+', '-', data)}/"},
         "invocations": [{"executionSuccessful": True}],
         "columnKind": "unicodeCodePoints",
-        "results": [_sarif_result(one, data, judged.place or "") for one in findings],
+        "results": [_sarif_result(finding, data, judged.place or "") for finding in findings],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
 
 
 def _sarif_finding(check: Check, policy: str) -> _Finding:
+    """Make the finding of an open limit."""
     level = "error" if check.outcome == "violated" and check.counts else "warning"
-    message = f"{check.outcome.capitalize()}: {check.sentence}."
+    outcome = check.outcome.capitalize()
+    message = f"{outcome}: {check.sentence}."
     if check.decision is not None:
         # The reason of a violation may name the owner of a waiver that has ended; a finding names
         # nobody.
-        why = (
-            "the leak above the limit is confirmed"
-            if check.outcome == "violated"
-            else check.sentence
-        )
+        reason = check.sentence
+        if check.outcome == "violated":
+            reason = "the leak above the limit is confirmed"
         label = _metric_label(check.attack, check.metric)
-        message = f"{check.outcome.capitalize()}: {label}: {compared(check.decision)} of policy {policy}; {why}."
+        numbers = f"{compared(check.decision)} of policy {policy}"
+        message = f"{outcome}: {label}: {numbers}; {reason}."
     return _Finding(check.attack, check.metric, level, message)
 
 
@@ -202,12 +274,12 @@ def _metric_label(attack: str, metric: str) -> str:
 
 
 def _sarif_rule(finding: _Finding) -> dict[str, Any]:
-    question, page, label = text_of(finding.attack).question, "policies.md", "The verdict"
+    question = text_of(finding.attack).question
+    page = "policies.md"
+    label = "The verdict"
     if finding.attack in TEXTS:
-        page, label = (
-            f"reference/metrics.md#{finding.attack}",
-            _metric_label(finding.attack, finding.metric),
-        )
+        page = f"reference/metrics.md#{finding.attack}"
+        label = _metric_label(finding.attack, finding.metric)
     return {
         "id": finding.rule,
         "shortDescription": {"text": label},
@@ -224,8 +296,10 @@ def _sarif_rule(finding: _Finding) -> dict[str, Any]:
 def _sarif_result(finding: _Finding, data: str, place: str) -> dict[str, Any]:
     # Without a number: the finding stays the same one while its value, its limit and its line
     # change.
-    same = hashlib.sha256("\0".join((finding.attack, finding.metric, data)).encode()).hexdigest()
-    where = {
+    fingerprint = hashlib.sha256(
+        "\0".join((finding.attack, finding.metric, data)).encode()
+    ).hexdigest()
+    location = {
         "artifactLocation": {"uri": quote(place), "uriBaseId": "%SRCROOT%"},
         "region": {"startLine": 1},
     }
@@ -233,11 +307,12 @@ def _sarif_result(finding: _Finding, data: str, place: str) -> dict[str, Any]:
         "ruleId": finding.rule,
         "level": finding.level,
         "message": {"text": _escape_sarif(finding.message)},
-        "locations": [{"physicalLocation": where}],
-        "partialFingerprints": dict.fromkeys(FINGERPRINTS, same),
+        "locations": [{"physicalLocation": location}],
+        "partialFingerprints": dict.fromkeys(FINGERPRINTS, fingerprint),
     }
 
 
 def _escape_sarif(text: str) -> str:
     """Escape brackets and braces, which SARIF reads as links and placeholders."""
-    return re.sub(r"([\\\[\]])", r"\\\1", printable(text)).replace("{", "{{").replace("}", "}}")
+    without_links = re.sub(r"([\\\[\]])", r"\\\1", printable(text))
+    return without_links.replace("{", "{{").replace("}", "}}")
