@@ -97,6 +97,12 @@ class SeriesName(NamedTuple):
     panel: str
     kind: str
 
+    @classmethod
+    def of(cls, name: str) -> SeriesName:
+        """Split a name; without ", " in it, its panel has none."""
+        panel, separator, kind = name.partition(", ")
+        return cls(panel, kind) if separator else cls("", name)
+
 
 def distribution(
     name: str, histogram: Histogram, labels: Mapping[str, str], height: float | None = None
@@ -112,8 +118,8 @@ def distribution(
         labels: labels of the parts of the series' names.
         height: height of the figure, in inches.
     """
-    names = {key: _split_series_name(key) for key in histogram.counts}
-    kinds = list(dict.fromkeys(series.kind for series in names.values()))
+    names = {key: SeriesName.of(key) for key in histogram.counts}
+    kinds = _kinds_of(names.values())
     titles = _panel_titles(histogram, names, labels)
     shares = {key: _percentages(counts) for key, counts in histogram.counts.items()}
     top = 1.05 * max(0.0, *chain.from_iterable(shares.values())) or 1.0
@@ -121,22 +127,23 @@ def distribution(
     legend: Signs = {}
     for panel, title in titles.items():
         bars = {
-            kinds.index(series.kind): shares[key]
-            for key, series in names.items()
-            if series.panel == panel
+            kinds.index(names[key].kind): heights
+            for key, heights in shares.items()
+            if names[key].panel == panel
         }
         if not frames:
             legend = _bars_legend(bars, kinds, labels)
         # All panels have the same axis: its values stand beside the first.
         frames.append(_bars_frame(title, histogram, bars, len(kinds), top, named=not frames))
-    described = [*titles.values(), *(labels.get(kind, kind) for kind in kinds)]
-    told = f"Bars of a distribution of {histogram.quantity}: {'; '.join(described)}."
-    return svg.as_svg(frames, name, height or BARS_HEIGHT, legend, told, len(frames))
+    kind_labels = [labels.get(kind, kind) for kind in kinds]
+    described = [*titles.values(), *kind_labels]
+    text = f"Bars of a distribution of {histogram.quantity}: {'; '.join(described)}."
+    return svg.as_svg(frames, name, height or BARS_HEIGHT, legend, text, len(frames))
 
 
-def _split_series_name(name: str) -> SeriesName:
-    panel, separator, kind = name.partition(", ")
-    return SeriesName(panel, kind) if separator else SeriesName("", name)
+def _kinds_of(names: Iterable[SeriesName]) -> list[str]:
+    """List the kinds of bars, each once."""
+    return list(dict.fromkeys(name.kind for name in names))
 
 
 def _panel_titles(
@@ -193,7 +200,9 @@ def _bars_frame(
         top: the largest value that is shown.
         named: whether the values of its upright axis are written.
     """
-    ends = [end for kind in bars for end in _bar_ends(histogram.edges, kind, n_kinds)]
+    ends: list[BarEnds] = []
+    for kind in bars:
+        ends += _bar_ends(histogram.edges, kind, n_kinds)
     return Frame(
         title,
         histogram.quantity,
@@ -268,9 +277,9 @@ def lines(name: str, panels: Sequence[LinePanel], height: float | None = None) -
         frames.append(_lines_frame(panel, looks, axis))
     titles = [" ".join(panel.title.split()) for panel in panels]
     described = "; ".join(filter(None, [*labels, *titles]))
-    told = f"Lines with bands for their intervals, across: {panels[0].axis}. {described}."
+    text = f"Lines with bands for their intervals, across: {panels[0].axis}. {described}."
     rows = -(-len(panels) // columns)
-    return svg.as_svg(frames, name, 0.3 + (height or LINES_HEIGHT) * rows, legend, told, columns)
+    return svg.as_svg(frames, name, 0.3 + (height or LINES_HEIGHT) * rows, legend, text, columns)
 
 
 def _compared_labels(panels: Sequence[LinePanel]) -> list[str]:
@@ -295,7 +304,7 @@ def _line_sign(look: Mapping[str, str]) -> list[tuple[float, float, str, str]]:
 
 def _lines_frame(panel: LinePanel, looks: Mapping[str, Mapping[str, str]], axis: str) -> Frame:
     """Make the diagram of one panel; `axis` is empty where the axis is not named."""
-    positions = [position for line in panel.lines for position in line.positions]
+    positions = list(chain.from_iterable(line.positions for line in panel.lines))
     x = (-2.0, 102.0) if panel.diagonal else _widened(min(positions), max(positions))
     y = _range_of(panel)
     return Frame(
@@ -346,7 +355,9 @@ def _reference_lines(panel: LinePanel, x: Span, y: Span, at: At) -> Iterator[Sha
 
 def _range_of(panel: LinePanel) -> Span:
     """Return the range of what was measured with 0 in it, and of the limit."""
-    points = [point for line in panel.lines for point in line.points if point is not None]
+    points: list[Point] = []
+    for line in panel.lines:
+        points += filter(None, line.points)
     limit = panel.limit or 0.0
     bottom = panel.scale * min(0.0, limit, *(point.low for point in points))
     top = panel.scale * max(0.0, limit, *(point.high for point in points))

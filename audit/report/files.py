@@ -17,6 +17,7 @@ from typing import Any, Literal
 from unicodedata import category
 
 from audit.attacks import text_of
+from audit.attacks.text import AttackText
 from audit.errors import DocauditError, EngineError, RenderError
 from audit.files import shipped_folder, write_atomically
 from audit.measurements import Estimate, Measurement
@@ -28,7 +29,10 @@ from audit.report.changes import Changes
 from audit.report.comparison import Comparison
 from audit.report.html import render, report_context
 
-PANGO = "PDF: pango is missing; install it (Debian: libpango-1.0-0 libpangoft2-1.0-0; macOS: brew install pango)"
+PANGO = (
+    "PDF: pango is missing; install it (Debian: libpango-1.0-0 libpangoft2-1.0-0; macOS: brew "
+    "install pango)"
+)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -38,7 +42,7 @@ class Attachment:
     """A file within a PDF.
 
     Attributes:
-        name: of the file.
+        name: name of the file.
         content: its bytes.
         media_type: such as application/json.
         relationship: "Source" where the pages were drawn from it, "Data" where they show some of
@@ -63,29 +67,49 @@ def pdf(html: str, attachments: Sequence[Attachment] = ()) -> bytes:
     Raises:
         RenderError: weasyprint is not installed, cannot load pango, or cannot draw the page.
     """
+    weasyprint = _import_weasyprint()
+    try:
+        private = {letter for letter in set(html) if category(letter) == "Co"}
+        html = _spell_letters(html, private)
+        document = _lay_out(weasyprint, html)
+        content = _pdf_bytes(weasyprint, document, attachments)
+        missing = _missing_letters(document)
+        if missing:
+            document = _lay_out(weasyprint, _spell_letters(html, missing))
+            content = _pdf_bytes(weasyprint, document, attachments)
+    except (OSError, ValueError) as error:
+        raise RenderError(f"PDF: weasyprint could not draw it ({type(error).__name__})") from None
+    return content
+
+
+def _import_weasyprint() -> Any:
+    """Import weasyprint, without its log.
+
+    Raises:
+        RenderError: it is not installed, or cannot load pango.
+    """
     search = ctypes.util.find_library
     try:
         # It also tries plain names, which the loader of Linux finds; a search for others runs a
         # compiler nine times.
         ctypes.util.find_library = (lambda name: None) if sys.platform == "linux" else search
         import weasyprint
-    except (OSError, ImportError) as error:
-        raise RenderError(PANGO if isinstance(error, OSError) else f"PDF: {error}") from None
+    except OSError:
+        raise RenderError(PANGO) from None
+    except ImportError as error:
+        raise RenderError(f"PDF: {error}") from None
     finally:
         ctypes.util.find_library = search
     logging.getLogger("weasyprint").setLevel(logging.ERROR)
-    try:
-        html = _spell_letters(html, {letter for letter in set(html) if category(letter) == "Co"})
-        document = _lay_out(weasyprint, html)
-        content = _pdf_bytes(weasyprint, document, attachments)
-        missing = {chr(code) for font in document.fonts.values() for code in font.missing}
-        if missing:
-            content = _pdf_bytes(
-                weasyprint, _lay_out(weasyprint, _spell_letters(html, missing)), attachments
-            )
-    except (OSError, ValueError) as error:
-        raise RenderError(f"PDF: weasyprint could not draw it ({type(error).__name__})") from None
-    return content
+    return weasyprint
+
+
+def _missing_letters(document: Any) -> set[str]:
+    """Return the letters that no font of a document has."""
+    codes: set[int] = set()
+    for font in document.fonts.values():
+        codes.update(font.missing)
+    return {chr(code) for code in codes}
 
 
 def _spell_letters(html: str, letters: Collection[str]) -> str:
@@ -137,15 +161,15 @@ def _pdf_bytes(weasyprint: Any, document: Any, attachments: Sequence[Attachment]
         weasyprint.Attachment(
             # A data URL has its media type with it; by the name alone each machine would guess
             # another one.
-            url=f"data:{one.media_type};base64,{b64encode(one.content).decode()}",
+            url=f"data:{file.media_type};base64,{b64encode(file.content).decode()}",
             url_fetcher=fetcher,
-            name=one.name,
-            description=one.description,
-            relationship=one.relationship,
+            name=file.name,
+            description=file.description,
+            relationship=file.relationship,
             created=moment,
             modified=moment,
         )
-        for one in sorted(attachments, key=lambda one: one.name)  # as readers search the names
+        for file in sorted(attachments, key=lambda file: file.name)  # as readers search the names
     ]
     content: bytes = document.write_pdf(pdf_variant="pdf/ua-1")
     return content
@@ -192,14 +216,16 @@ def measurements_csv(record: AuditRecord) -> str:
 
     Usefulness comes last.
     """
-    completed = (one for one in record.completed.values())
-    done = [(one.attack, text_of(one.attack), one.measurements) for one in completed]
-    rows = [
-        {"attack": name, "label": text.label(item.name), **_estimate_columns(item)}
-        for name, text, items in (*done, ("usefulness", UTILITY, record.utility))
-        for item in items
-    ]
+    rows: list[dict[str, object]] = []
+    for result in record.completed.values():
+        text = text_of(result.attack)
+        rows += [_csv_row(result.attack, text, item) for item in result.measurements]
+    rows += [_csv_row("usefulness", UTILITY, item) for item in record.utility]
     return csv_text(COLUMNS, rows)
+
+
+def _csv_row(attack: str, text: AttackText, item: Measurement) -> dict[str, object]:
+    return {"attack": attack, "label": text.label(item.name), **_estimate_columns(item)}
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> str:
@@ -245,7 +271,9 @@ def write(
     changes: Changes | None = None,
     paths: Mapping[str, str] | None = None,
 ) -> tuple[str, ...]:
-    """Write decision report (PDF), annex (HTML) and every measurement (CSV) into `out`, each whole or not at all.
+    """Write a report's files into `out`, each whole or not at all.
+
+    These are the decision report (PDF), the annex (HTML) and every measurement (CSV).
 
     The PDF holds record.json, and as policy.toml the policy that the record was held against. An
     older file that could not be replaced is removed: it would show another verdict.
@@ -272,35 +300,32 @@ def write(
     observer().stage(f"drawing {HTML_NAME}")
     try:
         context = report_context(record, verdict, policy, comparisons, changes, paths)
-        annex, decision = render("report.html", context), render("decision.html", context)
+        annex = render("report.html", context)
+        decision = render("decision.html", context)
         write_atomically(out / CSV_NAME, measurements_csv(record).encode())
         write_atomically(out / HTML_NAME, annex.encode())
     except DocauditError as error:
         remove_stale(*(out / name for name in NAMES), after=error)
         raise
-    return _write_pdf(
-        decision,
-        out / HTML_NAME,
-        out / PDF_NAME,
-        sources(written or dumps(record).encode(), policy),
-    )
+    attachments = sources(written or dumps(record).encode(), policy)
+    return _write_pdf(decision, out / HTML_NAME, out / PDF_NAME, attachments)
 
 
 def sources(json: bytes, policy: Policy) -> tuple[Attachment, ...]:
     """Return record.json and policy.toml as attachments of the PDF."""
-    files = [
-        Attachment(
-            "record.json", json, "application/json", "Source", "Every measurement of this audit"
-        )
-    ]
-    if policy.origin is not None:
-        toml = policy.origin.toml.encode()
-        files.append(
-            Attachment(
-                "policy.toml", toml, "application/toml", "Source", "The policy of its verdict"
-            )
-        )
-    return tuple(files)
+    record = Attachment(
+        "record.json", json, "application/json", "Source", "Every measurement of this audit"
+    )
+    if policy.origin is None:
+        return (record,)
+    limits = Attachment(
+        "policy.toml",
+        policy.origin.toml.encode(),
+        "application/toml",
+        "Source",
+        "The policy of its verdict",
+    )
+    return record, limits
 
 
 def write_pages(text: str, page: Path, printed: Path) -> tuple[str, ...]:
@@ -345,14 +370,13 @@ def remove_stale(*stale: Path, after: DocauditError | None = None) -> None:
     Raises:
         EngineError: one of them cannot be removed.
     """
-    left = []
+    problems: list[str] = []
     for path in stale:
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
-            left.append(f"{path}: of an earlier run, cannot be removed ({error.strerror})")
-    if left:
-        told = () if after is None else after.problems
-        raise EngineError(
-            (*told, *left), "remove it yourself: it may show another verdict"
-        ) from None
+            problems.append(f"{path}: of an earlier run, cannot be removed ({error.strerror})")
+    if problems:
+        causes = () if after is None else after.problems
+        hint = "remove it yourself: it may show another verdict"
+        raise EngineError((*causes, *problems), hint) from None

@@ -255,7 +255,8 @@ def _completed_views(
     for result in record.completed.values():
         view = _completed_view(record, result, verdict, texts[result.attack], drawn)
         views.append(view)
-        drawn += len(view.figures) + sum(len(part["figures"]) for part in view.parts)
+        drawn += len(view.figures)
+        drawn += sum(len(content["figures"]) for content in view.parts)
     return views
 
 

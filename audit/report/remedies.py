@@ -1,5 +1,6 @@
-"""Remedies that a report recommends, and the countermeasures of installed packages that measure them.
+"""Remedies that a report recommends.
 
+Countermeasures of installed packages measure them.
 Shipped remedies are `policies/defenses.toml`; a countermeasure may bring its own.
 """
 
@@ -72,7 +73,10 @@ class AnsweredFinding:
 
 @dataclass(frozen=True, config=STRICT)
 class MeasuredUse:
-    """A model's usefulness without and with a remedy by one measure (larger is better; `before` above 0)."""
+    """A model's usefulness without and with a remedy by one measure.
+
+    Larger is better; `before` is above 0.
+    """
 
     measure: str
     before: float
@@ -182,14 +186,17 @@ class QueryDefense(Defense):
 
 
 class _Registered(UserDict[str, Any]):
-    """Countermeasures of installed packages: each is imported when it is first asked for, so that a gate needs none."""
+    """Countermeasures of installed packages.
+
+    Each is imported when it is first asked for, so that a gate needs none.
+    """
 
     def __getitem__(self, name: str) -> Defense:
-        found = self.data[name]
-        if isinstance(found, EntryPoint):
-            item = plugins.item_of(found)
-            self.data[name] = found = item() if isinstance(item, type) else item
-        return cast("Defense", found)
+        entry = self.data[name]
+        if isinstance(entry, EntryPoint):
+            item = plugins.item_of(entry)
+            self.data[name] = item() if isinstance(item, type) else item
+        return cast("Defense", self.data[name])
 
 
 DEFENSES = _Registered(plugins.entries("docaudit.countermeasures"))
@@ -212,10 +219,10 @@ def query_defense(name: str, seed: int = 0) -> QueryDefense:
     Raises:
         UsageError: there is none of this name.
     """
-    known = query_defenses()
-    if name not in known:
-        raise UsageError(f"no countermeasure is called {name!r}", f"one of {', '.join(known)}")
-    return known[name].seeded(seed)
+    defenses = query_defenses()
+    if name not in defenses:
+        raise UsageError(f"no countermeasure is called {name!r}", f"one of {', '.join(defenses)}")
+    return defenses[name].seeded(seed)
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -225,15 +232,19 @@ class _File:
 
 
 def remedies() -> tuple[Remedy, ...]:
-    """Return the shipped remedies in the order they should be considered, then those that countermeasures bring.
+    """Return the shipped remedies in the order they should be considered.
+
+    Those that countermeasures bring follow.
 
     Raises:
         RenderError: `policies/defenses.toml` cannot be read.
     """
     shipped = read_shipped("defenses.toml", TypeAdapter(_File)).defenses
-    named = {name for remedy in shipped for name in remedy.measured_by}
-    own = (DEFENSES[name].remedy for name in DEFENSES if name not in named)
-    return (*shipped, *(remedy for remedy in own if remedy is not None))
+    measured: set[str] = set()
+    for remedy in shipped:
+        measured.update(remedy.measured_by)
+    brought = [DEFENSES[name].remedy for name in DEFENSES if name not in measured]
+    return (*shipped, *(remedy for remedy in brought if remedy is not None))
 
 
 def read_shipped(name: str, kind: TypeAdapter[T]) -> T:

@@ -31,21 +31,27 @@ LINK = r"arXiv:(\d{4}\.\d{4,5})|(https://[^\s<>)]*[^\s<>).,;])"
 @cache
 def environment() -> jinja2.Environment:
     """Return Jinja over `templates/`: everything is escaped, and an undefined name is an error."""
-    made = jinja2.Environment(
+    templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader(shipped_folder("templates")),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    own = {
-        name: each
-        for name, each in vars(numbers).items()
-        if getattr(each, "__module__", "") == numbers.__name__
+    templates.filters.update(_number_filters())
+    templates.filters["capitalize_first"] = sentence_case
+    templates.filters["linked"] = linked
+    templates.filters["category"] = lambda name: CATEGORY_LABELS.get(name, name)
+    return templates
+
+
+def _number_filters() -> dict[str, Any]:
+    """Return the functions of `numbers` by name."""
+    return {
+        name: item
+        for name, item in vars(numbers).items()
+        if getattr(item, "__module__", "") == numbers.__name__
     }
-    made.filters.update(own, capitalize_first=sentence_case, linked=linked)
-    made.filters["category"] = lambda name: CATEGORY_LABELS.get(name, name)
-    return made
 
 
 def linked(text: str) -> Markup:
@@ -53,9 +59,10 @@ def linked(text: str) -> Markup:
     return Markup(re.sub(LINK, _link, str(escape(text))))
 
 
-def _link(found: re.Match[str]) -> str:
-    paper, address = found.groups()
-    return f'<a href="{address or f"https://arxiv.org/abs/{paper}"}">{found[0]}</a>'
+def _link(source: re.Match[str]) -> str:
+    paper, address = source.groups()
+    target = address or f"https://arxiv.org/abs/{paper}"
+    return f'<a href="{target}">{source[0]}</a>'
 
 
 @contextmanager
@@ -68,13 +75,11 @@ def template_errors() -> Iterator[None]:
     try:
         yield
     except jinja2.TemplateError as error:
-        line = (
-            f"{error.name}:{error.lineno}: "
-            if isinstance(error, jinja2.TemplateSyntaxError)
-            else ""
-        )
+        place = ""
+        if isinstance(error, jinja2.TemplateSyntaxError):
+            place = f"{error.name}:{error.lineno}: "
         raise RenderError(
-            f"the report's templates: {line}{error.message}", "install docaudit again"
+            f"the report's templates: {place}{error.message}", "install docaudit again"
         ) from None
 
 
@@ -87,12 +92,8 @@ def render_text(
         RenderError: the template is missing or broken.
     """
     with template_errors():
-        return (
-            environment()
-            .overlay(autoescape=False, finalize=finalize)
-            .get_template(template)
-            .render(**values)
-        )
+        plain = environment().overlay(autoescape=False, finalize=finalize)
+        return plain.get_template(template).render(**values)
 
 
 def render_lines(template: str, **values: object) -> list[str]:
@@ -115,13 +116,15 @@ def render_markdown(template: str, **values: object) -> str:
     Raises:
         RenderError: the template is missing or broken.
     """
-    return re.sub(r"\n{3,}", "\n\n", render_text(template, escaped, **values)).strip() + "\n"
+    text = render_text(template, escaped, **values)
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
 def escaped(value: object) -> str:
-    """Return a value as Markdown text that is nothing but text: on one line, without markup, HTML or hidden signs.
+    """Return a value as Markdown that is nothing but text.
 
-    A sign of no width behind "@" keeps it from mentioning anybody.
+    It is on one line, without markup, HTML or hidden signs. A sign of no width behind "@" keeps it
+    from mentioning anybody.
     """
     text = _INVISIBLE.sub(" ", str(value).replace(numbers.NBSP, " "))
     text = (
@@ -144,7 +147,10 @@ tag."""
 
 
 class ResultIndex:
-    """The measurements, diagnostics and counts of one attack by name, for the macros of its template."""
+    """The numbers of one attack by name, for the macros of its template.
+
+    These are its measurements, diagnostics and counts.
+    """
 
     def __init__(
         self,
@@ -157,30 +163,29 @@ class ResultIndex:
         self.counts = result.counts
         self.parameters = result.parameters
         self.labels = labels or {}
-        decisions = () if verdict is None else verdict.decisions
-        self._decisive = {
-            one.limit.metric: one.measured.name
-            for one in decisions
-            if one.limit.attack == result.attack
-            and one.measured is not None
-            and one.outcome in ("violated", "waived")
-        }
+        self._decisive: dict[str, str] = {}
+        if verdict is not None:
+            self._decisive = _methods_over_limits(verdict, result.attack)
         self.confounded = result.confounded is not None and not self._decisive
 
     def get(self, *names: str) -> Estimate | None:
         """Return the first of these that was measured."""
-        items = (self._by_name.get(name) for name in names)
-        return next((item for item in items if isinstance(item, Estimate)), None)
+        for name in names:
+            item = self._by_name.get(name)
+            if isinstance(item, Estimate):
+                return item
+        return None
 
     def decisive(self, *metrics: str) -> Estimate | None:
-        """Return the first of these metrics that was measured, by the method that showed a leak over its limit.
+        """Return the first of these metrics that was measured.
 
-        Without such a leak by the method that was fixed before the scan: the strongest of several
-        may be chance.
+        It is that of the method that showed a leak over its limit. Without such a leak it is that
+        of the method that was fixed before the scan: the strongest of several may be chance.
         """
-        return self.get(
-            *(name for metric in metrics for name in (self._decisive.get(metric, metric), metric))
-        )
+        names: list[str] = []
+        for metric in metrics:
+            names += [self._decisive.get(metric, metric), metric]
+        return self.get(*names)
 
     def find(self, name: str) -> Estimate | Unresolved | None:
         """Return this measurement, resolved or not; None when the record lacks it."""
@@ -188,8 +193,11 @@ class ResultIndex:
 
     def missing(self, *names: str) -> Unresolved | None:
         """Return the first of these that could not be resolved."""
-        items = (self._by_name.get(name) for name in names)
-        return next((item for item in items if isinstance(item, Unresolved)), None)
+        for name in names:
+            item = self._by_name.get(name)
+            if isinstance(item, Unresolved):
+                return item
+        return None
 
     def diagnostic(self, name: str) -> float | None:
         """Return a property of the run's own computation; None when the record lacks it."""
@@ -197,7 +205,10 @@ class ResultIndex:
 
     def count(self, name: str) -> int | None:
         """Return a plain count of what was done or left out; None when the record lacks it."""
-        return next((item.value for item in self.counts if item.name == name), None)
+        for item in self.counts:
+            if item.name == name:
+                return item.value
+        return None
 
     def few(self, item: Estimate) -> bool:
         """Test whether so little was tried that a large leak is not excluded."""
@@ -206,6 +217,17 @@ class ResultIndex:
     def all(self) -> tuple[Estimate | Unresolved, ...]:
         """Return every measurement, in the record's order."""
         return tuple(self._by_name.values())
+
+
+def _methods_over_limits(verdict: Verdict, attack: str) -> dict[str, str]:
+    """Return by metric the measurement that shows an attack's leak over the limit on it."""
+    return {
+        decision.limit.metric: decision.measured.name
+        for decision in verdict.decisions
+        if decision.limit.attack == attack
+        and decision.measured is not None
+        and decision.outcome in ("violated", "waived")
+    }
 
 
 class AttackMacros:
@@ -218,7 +240,7 @@ class AttackMacros:
         self._templates = templates
 
     @cached_property
-    def _own(self) -> Any:
+    def _template(self) -> Any:
         """The attack's own template; an attack that did not run shows nothing of it."""
         return self._templates.select_template([f"attacks/{self.attack}.html", GENERIC]).module
 
@@ -241,8 +263,8 @@ class AttackMacros:
         return self._render_optional("check", index)
 
     def _render_optional(self, name: str, index: ResultIndex) -> Markup:
-        own = getattr(self._own, name, None)
-        return in_one_line(own(index)) if own else Markup()
+        macro = getattr(self._template, name, None)
+        return in_one_line(macro(index)) if macro else Markup()
 
     def method(self, result: Result) -> Markup:
         """Return how the attack works and how its numbers are made."""
@@ -250,13 +272,17 @@ class AttackMacros:
 
     def text(self, of: ReportPart, index: ResultIndex) -> Markup:
         """Return the sentences of a part."""
-        own = self._templates.get_template(of.template).module if of.template else self._own
-        return Markup(getattr(own, of.text)(index))
+        template = self._template
+        if of.template:
+            template = self._templates.get_template(of.template).module
+        return Markup(getattr(template, of.text)(index))
 
     def _macro(self, name: str) -> Any:
-        return getattr(self._own, name, None) or getattr(
-            self._templates.get_template(GENERIC).module, name
-        )
+        """Return a macro of the attack's template, else of the generic one."""
+        macro = getattr(self._template, name, None)
+        if macro:
+            return macro
+        return getattr(self._templates.get_template(GENERIC).module, name)
 
 
 def in_one_line(text: str) -> Markup:
