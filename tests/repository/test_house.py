@@ -122,3 +122,12 @@ def test_the_walk_of_a_value_names_at_most_twelve_modules_that_exist() -> None:
     modules = re.findall(r"^\d+\. `(audit/[\w/]+\.py)`", walk, re.MULTILINE)
     assert 5 < len(modules) == len({*modules}) <= 12
     assert [module for module in modules if not (ROOT / module).exists()] == []
+
+
+def test_one_scan_needs_at_most_45_nouns() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = page.partition("## Nouns")[2].partition("## Folders")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| ")]
+    words = ",".join(row.split("|")[2] for row in rows[1:])
+    nouns = [noun.strip() for noun in words.split(",")]
+    assert 30 < len(set(nouns)) == len(nouns) <= 45
