@@ -60,7 +60,7 @@ def report(
     usefulness against epoch (trend.html, trend.pdf).
     """
     from audit.workflows.gate import paths_of
-    from audit.workflows.report import Report, report_records
+    from audit.workflows.report import Report, ReportRequest, report_records
 
     if model_card:
         if len(record_paths) != 1 or any((reveal, evidence, defenses, dpia, previous)):
@@ -72,14 +72,16 @@ def report(
         return
     with console.Reporter():
         written = report_records(
-            record_paths,
-            policy,
-            out,
-            reveal,
-            defenses or (),
-            evidence,
-            dpia=dpia,
-            previous=previous,
+            ReportRequest(
+                paths=record_paths,
+                policy=policy,
+                out=out,
+                reveal=reveal,
+                defenses=defenses or (),
+                evidence=evidence,
+                dpia=dpia,
+                previous=previous,
+            )
         )
     console.warn(*written.warnings)
     if isinstance(written, Report):

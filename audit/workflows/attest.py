@@ -1,19 +1,29 @@
-"""Attestations: a statement, signed or not, that ties a verdict to its files, and the check of files against one."""
+"""Attestations: statements that tie a verdict to its files, and the check of files against one."""
+
+from __future__ import annotations
 
 import datetime as dt
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from audit import attestation as attestations
 from audit import policy as policies
-from audit.attestation import DATA_SET, FILE_NAME, INSTALL, Json, Statement, Subject
-from audit.cards import NO_MODEL, SERVED
+from audit.attestation import (
+    DATA_SET,
+    FILE_NAME,
+    INSTALL,
+    Attestation,
+    Json,
+    Statement,
+    Subject,
+)
+from audit.cards import NO_MODEL, SERVED, DeclaredPolicy
 from audit.errors import RecordError, UsageError
 from audit.files import check_file, read_file, write_output
-from audit.policy import Policy, Verdict
+from audit.policy import Decision, Policy, Verdict
 from audit.policy.reading import read_declared
 from audit.policy.verdict import lets_through
 from audit.record import AuditRecord
@@ -22,6 +32,9 @@ from audit.report.files import NAMES, PDF_NAME
 from audit.report.leaks import unlimited, within
 from audit.workflows import wording
 from audit.workflows.gate import check_meaning, other_data, other_model, warn_uncompared
+
+if TYPE_CHECKING:
+    from securesystemslib.signer import SSlibKey
 
 RECORD = "record.json"
 DOCUMENTATION = "docauditVerdict"
@@ -34,9 +47,9 @@ class Attested:
     """A statement that was written.
 
     Attributes:
-        path: of the file.
+        path: path of the file.
         result: PASSED, WARNED or FAILED.
-        subjects: how many things it names.
+        subjects: number of things that it names.
         key: id of the key that signed it; None: it is not signed.
     """
 
@@ -47,12 +60,14 @@ class Attested:
 
 
 def attest(folder: Path, key: Path | None = None, out: Path | None = None) -> Attested:
-    """Write a statement of the verdict on the record of a report folder, under the policy that the record declares.
+    """Write a statement of the verdict on the record of a report folder.
+
+    The verdict is that under the policy which the record declares.
 
     Args:
-        folder: what a scan wrote.
-        key: an ed25519 private key in PEM; None: the statement is not signed.
-        out: the file; None: beside the record.
+        folder: folder that a scan wrote.
+        key: file of an ed25519 private key in PEM; None: the statement is not signed.
+        out: file of the statement; None: beside the record.
 
     Raises:
         DocauditError: the record or the key cannot be read, or the file cannot be written.
@@ -64,17 +79,19 @@ def attest(folder: Path, key: Path | None = None, out: Path | None = None) -> At
     statement = state(folder, record, policies.today())
     path = folder / FILE_NAME if out is None else out
     write_output(path, attestations.seal(statement, signer).encode())
-    own = None if signer is None else signer.public_key.keyid
-    return Attested(path, statement.predicate["result"], len(statement.subject), own)
+    key_id = None
+    if signer is not None:
+        key_id = signer.public_key.keyid
+    return Attested(path, statement.predicate["result"], len(statement.subject), key_id)
 
 
 def state(folder: Path, record: AuditRecord, today: dt.date) -> Statement:
     """Build the attestation statement about the present files of a report folder.
 
     Args:
-        folder: what a scan wrote.
-        record: its record.
-        today: the day that waivers are held against.
+        folder: folder that a scan wrote.
+        record: record in it.
+        today: day that waivers are held against.
 
     Raises:
         DocauditError: the record declares no policy, or a file cannot be read.
@@ -84,67 +101,98 @@ def state(folder: Path, record: AuditRecord, today: dt.date) -> Statement:
     policy = read_declared(record.policy)
     check_meaning(policy)
     verdict = policies.evaluate(record, policy, today)
-    subjects: list[tuple[str, dict[str, str]]] = [
-        *((f"model/{name}", {"sha256": digest}) for name, digest in record.target.files.items()),
-        (f"data-set/{record.corpus.name}", {DATA_SET: record.corpus.sha256}),
-        ("policy.toml", {"sha256": record.policy.sha256}),
-        *(
-            (("documents to be forgotten", {"sha256": own.sha256}),)
-            if (own := record.corpus.forgotten)
-            else ()
-        ),
-        *(
-            (name, {"sha256": _hash(folder / name)})
-            for name in (RECORD, *NAMES)
-            if (folder / name).exists()
-        ),
+    subjects = _list_subjects(folder, record, record.policy)
+    return Statement(subject=subjects, predicate=_test_result(record, policy, verdict, today))
+
+
+def _list_subjects(folder: Path, record: AuditRecord, policy: DeclaredPolicy) -> list[Subject]:
+    """List what a verdict is about with its digests: model, data set, policy and the files of a report."""
+    subjects = [
+        Subject(name=f"model/{name}", digest={"sha256": digest})
+        for name, digest in record.target.files.items()
     ]
-    named = [Subject(name=name, digest=digests) for name, digests in subjects]
-    return Statement(subject=named, predicate=_test_result(record, policy, verdict, today))
+    corpus = record.corpus
+    subjects.append(Subject(name=f"data-set/{corpus.name}", digest={DATA_SET: corpus.sha256}))
+    subjects.append(Subject(name="policy.toml", digest={"sha256": policy.sha256}))
+    if corpus.forgotten:
+        digest = {"sha256": corpus.forgotten.sha256}
+        subjects.append(Subject(name="documents to be forgotten", digest=digest))
+    for name in (RECORD, *NAMES):
+        path = folder / name
+        if path.exists():
+            subjects.append(Subject(name=name, digest={"sha256": _hash(path)}))
+    return subjects
 
 
-def _test_result(
-    record: AuditRecord, policy: Policy, verdict: Verdict, today: dt.date
-) -> dict[str, Any]:
+def _test_result(record: AuditRecord, policy: Policy, verdict: Verdict, today: dt.date) -> Json:
     """Build the test-result predicate, without limits that do not apply to the model or data set."""
-    tests: dict[str, list[str]] = {"passedTests": [], "warnedTests": [], "failedTests": []}
-    for decision in verdict.decisions:
-        reported = decision.about_text and policy.text == "report"
-        if decision.outcome == "passed":
-            tests["passedTests"].append(decision.limit.test)
-        elif decision.outcome not in ("inapplicable", "not run"):
-            warned = decision.outcome == "waived" or reported or lets_through(policy, decision)
-            tests["warnedTests" if warned else "failedTests"].append(decision.limit.test)
-    leaks = {
-        "findingsOutsidePolicy": unlimited(record, verdict),
-        "leaksWithinLimits": within(record, verdict),
-    }
-    named = {
-        key: [f"{one.attack} {one.metric}" for one in found]
-        for key, found in leaks.items()
-        if found
-    }
-    known = record.target.family not in (NO_MODEL, SERVED)
-    clean = verdict.overall == "passed" and known and not (tests["warnedTests"] or named)
-    result = "FAILED" if verdict.exit_code else "PASSED" if clean else "WARNED"
     assert record.policy is not None
-    own = {
+    tests = _sort_tests(policy, verdict)
+    leaks = _name_leaks(record, verdict)
+    is_whole = record.target.family not in (NO_MODEL, SERVED)
+    warns = bool(tests["warnedTests"] or leaks)
+    if verdict.exit_code:
+        result = "FAILED"
+    elif verdict.overall == "passed" and is_whole and not warns:
+        result = "PASSED"
+    else:
+        result = "WARNED"
+    documentation: Json = {
         "verdict": verdict.overall,
         "exitCode": verdict.exit_code,
         "evaluated": today.isoformat(),
     }
-    stated = {} if record.audit.auditor is None else {"auditor": record.audit.auditor}
+    if record.audit.auditor is not None:
+        documentation["auditor"] = record.audit.auditor
     return {
         "result": result,
         "configuration": [
             {"name": f"policy {policy.name}", "digest": {"sha256": record.policy.sha256}}
         ],
         **tests,
-        DOCUMENTATION: {**own, **stated, **named},
+        DOCUMENTATION: documentation | leaks,
     }
 
 
+def _sort_tests(policy: Policy, verdict: Verdict) -> dict[str, list[str]]:
+    """Sort the tests of limits into passed, warned and failed ones."""
+    tests: dict[str, list[str]] = {"passedTests": [], "warnedTests": [], "failedTests": []}
+    for decision in verdict.decisions:
+        if decision.outcome in ("inapplicable", "not run"):
+            continue
+        tests[_kind_of_test(policy, decision)].append(decision.limit.test)
+    return tests
+
+
+def _kind_of_test(policy: Policy, decision: Decision) -> str:
+    """Name the list that the test of a limit belongs to."""
+    if decision.outcome == "passed":
+        return "passedTests"
+    is_reported = decision.about_text and policy.text == "report"
+    if decision.outcome == "waived" or is_reported or lets_through(policy, decision):
+        return "warnedTests"
+    return "failedTests"
+
+
+def _name_leaks(record: AuditRecord, verdict: Verdict) -> dict[str, list[str]]:
+    """Name attack and metric of the leaks that fail no limit, by why; a reason without any is left out."""
+    leaks = {
+        "findingsOutsidePolicy": unlimited(record, verdict),
+        "leaksWithinLimits": within(record, verdict),
+    }
+    names = {
+        reason: [f"{leak.attack} {leak.metric}" for leak in measured]
+        for reason, measured in leaks.items()
+    }
+    return {reason: metrics for reason, metrics in names.items() if metrics}
+
+
 def _hash(path: Path) -> str:
+    """Hash a file with SHA-256.
+
+    Raises:
+        RecordError: it cannot be read.
+    """
     try:
         return hashlib.sha256(read_file(path)).hexdigest()
     except OSError as error:
@@ -156,12 +204,12 @@ _EMBEDDED_POLICY = "policy.toml"
 
 @dataclass
 class Findings:
-    """What a verification found: lines each.
+    """What a verification found, in lines.
 
     Attributes:
-        agreed: what was compared and is equal.
-        differences: what is not as it was attested; with any, the verification failed.
-        notes: what could not be compared, and why.
+        agreed: lines on what was compared and is equal.
+        differences: lines on what is not as it was attested; with any, the verification failed.
+        notes: lines on what could not be compared, and why.
     """
 
     agreed: list[str] = field(default_factory=list)
@@ -182,14 +230,14 @@ def verify(
     data: Path | None = None,
     attestation: Path | None = None,
 ) -> tuple[AuditRecord, Findings]:
-    """Compare a report folder with its attestation, and with the model and the data set where these are given.
+    """Compare a report folder with its attestation, and with model and data set where given.
 
     Args:
-        folder: what a scan wrote, with an attestation of it.
-        public: the signer's public key, ed25519 in PEM; None: signatures are not checked.
-        model: the folder of the audited model.
-        data: the folder of the audited data set.
-        attestation: the file; None: beside the record.
+        folder: folder that a scan wrote, with an attestation of it.
+        public: file of the signer's public key, ed25519 in PEM; None: signatures are not checked.
+        model: folder of the audited model.
+        data: folder of the audited data set.
+        attestation: file of the attestation; None: beside the record.
 
     Returns:
         The record, and what was found.
@@ -206,64 +254,92 @@ def verify(
             f"{path}: {error.strerror}", f"write it with: docaudit attest {folder}"
         ) from None
     record = read_record(folder)
-    found = Findings()
-    if key is not None:
-        signed = attestations.is_signed_by(sealed, key)
-        found.add(
-            "the signature is that of this key",
-            [] if signed else ["the attestation is not signed by this key"],
-        )
-    elif sealed.envelope is not None:
-        found.notes.append("the signature was not checked: give the signer's public key with --pub")
+    findings = Findings()
+    _compare_signature(sealed, key, findings)
+    _compare_statement(folder, record, sealed.statement, findings)
+    if (folder / PDF_NAME).exists():
+        _compare_embedded(folder, PDF_NAME, record, findings)
+    _compare_model(record, model, findings)
+    if data is None:
+        findings.notes.append("the data set was not hashed again: give its folder with --data")
     else:
-        found.notes.append(
+        findings.add(f"{data} is the data set that was scanned", other_data(record, data))
+    _note_unattested(folder, path.name, findings)
+    return record, findings
+
+
+def _compare_signature(sealed: Attestation, key: SSlibKey | None, findings: Findings) -> None:
+    """Compare the signature of an attestation with a key, or note why there is nothing to compare."""
+    if key is not None:
+        differences: list[str] = []
+        if not attestations.is_signed_by(sealed, key):
+            differences.append("the attestation is not signed by this key")
+        findings.add("the signature is that of this key", differences)
+    elif sealed.envelope is not None:
+        findings.notes.append(
+            "the signature was not checked: give the signer's public key with --pub"
+        )
+    else:
+        findings.notes.append(
             "the attestation is not signed: anyone who can change these files can write it anew"
         )
-    _compare_statement(folder, record, sealed.statement, found)
-    if (folder / PDF_NAME).exists():
-        _compare_embedded(folder, PDF_NAME, record, found)
+
+
+def _compare_model(record: AuditRecord, model: Path | None, findings: Findings) -> None:
+    """Compare the files of a model with those of a record, or note that nobody gave them."""
     if model is not None:
-        found.add(f"{model} is the model that was scanned", other_model(record, model))
-        found.notes += warn_uncompared(record, model)
+        findings.add(f"{model} is the model that was scanned", other_model(record, model))
+        findings.notes += warn_uncompared(record, model)
     elif record.target.is_model:
-        found.notes.append("the model's files were not hashed again: give its folder with --model")
-    if data is not None:
-        found.add(f"{data} is the data set that was scanned", other_data(record, data))
-    else:
-        found.notes.append("the data set was not hashed again: give its folder with --data")
-    known = {RECORD, *NAMES, FILE_NAME, path.name}
-    names = sorted(one.name for one in folder.iterdir() if one.is_file() and one.name[0] != ".")
-    if others := [name for name in names if name not in known]:
-        # A reader may take them for part of the report.
-        found.notes.append(f"files that the attestation says nothing of: {', '.join(others)}")
-    return record, found
+        findings.notes.append(
+            "the model's files were not hashed again: give its folder with --model"
+        )
+
+
+def _note_unattested(folder: Path, attestation: str, findings: Findings) -> None:
+    """Note files of a folder that a reader may take for a part of the report.
+
+    Args:
+        folder: folder of the report.
+        attestation: name of the attestation's file.
+        findings: what was found, which gets the note.
+    """
+    attested = {RECORD, *NAMES, FILE_NAME, attestation}
+    names = sorted(path.name for path in folder.iterdir() if path.is_file() and path.name[0] != ".")
+    unattested = [name for name in names if name not in attested]
+    if unattested:
+        listing = ", ".join(unattested)
+        findings.notes.append(f"files that the attestation says nothing of: {listing}")
 
 
 def _compare_statement(
-    folder: Path, record: AuditRecord, attested: Statement, found: Findings
+    folder: Path, record: AuditRecord, attested: Statement, findings: Findings
 ) -> None:
     """Make the statement anew from the files as they are, and compare it part by part."""
     day, problem = _day_of(attested, record)
     if problem is not None:
-        found.differences.append(problem)
-    own = state(folder, record, day)
-    subjects = list(_other_subjects(attested.digests, own.digests))
-    found.add(f"{len(own.subject)} files and digests are those that were attested", subjects)
-    results = list(_other_results(attested.predicate, own.predicate))
-    found.add(
-        f"the verdict, {own.predicate[DOCUMENTATION]['verdict']}, follows from the record", results
-    )
-    if not subjects and not results and attested != own:
-        found.differences.append(
+        findings.differences.append(problem)
+    present = state(folder, record, day)
+    subjects = list(_other_subjects(attested.digests, present.digests))
+    n_subjects = len(present.subject)
+    findings.add(f"{n_subjects} files and digests are those that were attested", subjects)
+    results = list(_other_results(attested.predicate, present.predicate))
+    verdict = present.predicate[DOCUMENTATION]["verdict"]
+    findings.add(f"the verdict, {verdict}, follows from the record", results)
+    if not subjects and not results and attested != present:
+        findings.differences.append(
             "the attestation holds more, or in another order, than docaudit attest writes"
         )
-    found.differences += _expired(folder, record, own)
+    findings.differences += _expired(folder, record, present)
 
 
 def _day_of(statement: Statement, record: AuditRecord) -> tuple[dt.date, str | None]:
     """Read the day of the verdict (UTC), and describe what is wrong with it."""
-    today, own = policies.today(), statement.predicate.get(DOCUMENTATION)
-    text = own.get("evaluated") if isinstance(own, dict) else None
+    today = policies.today()
+    documentation = statement.predicate.get(DOCUMENTATION)
+    text = None
+    if isinstance(documentation, dict):
+        text = documentation.get("evaluated")
     try:
         day = dt.date.fromisoformat(str(text))
     except ValueError:
@@ -271,56 +347,61 @@ def _day_of(statement: Statement, record: AuditRecord) -> tuple[dt.date, str | N
     ended = policies.finished_on(record)
     if day < ended:
         return day, f"the attestation is of {day}, and the scan ended on {ended}"
-    return (
-        (day, None)
-        if day <= today
-        else (today, f"the attestation is of {day}, which is yet to come")
-    )
+    if day > today:
+        return today, f"the attestation is of {day}, which is yet to come"
+    return day, None
 
 
-def _expired(folder: Path, record: AuditRecord, own: Statement) -> Iterator[str]:
-    """Yield that the verdict does not hold any more, as a waiver has ended since."""
-    then = own.predicate[DOCUMENTATION]
+def _expired(folder: Path, record: AuditRecord, statement: Statement) -> Iterator[str]:
+    """Yield that the verdict of a statement does not hold any more, as a waiver has ended since."""
+    then = statement.predicate[DOCUMENTATION]
     now = state(folder, record, policies.today()).predicate[DOCUMENTATION]
     if then["verdict"] != now["verdict"]:
         yield f"the verdict of {then['evaluated']} was {then['verdict']}; today it is {now['verdict']}"
 
 
-def _other_subjects(attested: dict[str, Any], found: dict[str, Any]) -> Iterator[str]:
-    for name in sorted({*attested, *found}):
-        if name not in found:
+def _other_subjects(attested: Json, present: Json) -> Iterator[str]:
+    """Yield how the files and digests that are there differ from those that were attested."""
+    for name in sorted({*attested, *present}):
+        if name not in present:
             yield f"{name} was attested, and is not there"
         elif name not in attested:
             yield f"{name} is there, and was not attested"
-        elif attested[name] != found[name]:
+        elif attested[name] != present[name]:
             yield f"{name} is not what was attested"
 
 
-def _other_results(attested: Json, found: Json) -> Iterator[str]:
-    for part in sorted({*attested, *found}):
-        then, now = attested.get(part), found.get(part)
+def _other_results(attested: Json, present: Json) -> Iterator[str]:
+    """Yield each part of a test result that does not follow from the record."""
+    for key in sorted({*attested, *present}):
+        then = attested.get(key)
+        now = present.get(key)
         if then != now:
-            yield f"{part} is not what follows from the record: {_short(then)}, not {_short(now)}"
+            yield f"{key} is not what follows from the record: {_short(then)}, not {_short(now)}"
 
 
 def _short(value: object) -> str:
-    return str(value) if len(str(value)) <= 80 else f"{str(value)[:77]}..."
+    """Write a value in 80 letters at most."""
+    text = str(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _compare_embedded(folder: Path, name: str, record: AuditRecord, found: Findings) -> None:
+def _compare_embedded(folder: Path, name: str, record: AuditRecord, findings: Findings) -> None:
     """Compare what a PDF file embeds with the record beside it, and with the policy in that."""
     embedded = read_attachments(folder / name)
     if not {RECORD, _EMBEDDED_POLICY} & set(embedded):
-        found.notes.append(f"{name} embeds no record, so that nothing in it was compared")
+        findings.notes.append(f"{name} embeds no record, so that nothing in it was compared")
         return
-    policy = None if record.policy is None else record.policy.toml.encode()
+    policy = None
+    if record.policy is not None:
+        policy = record.policy.toml.encode()
     expected = {RECORD: (folder / RECORD).read_bytes(), _EMBEDDED_POLICY: policy}
-    others = [
+    differences = [
         f"{name} embeds another {what}"
         for what, content in expected.items()
         if embedded.get(what) != content
     ]
-    found.add(f"{name} embeds this record and its policy", others)
+    findings.add(f"{name} embeds this record and its policy", differences)
 
 
 def read_attachments(path: Path) -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""The first command of an audit: the task of a model, the format of a source, and a preview of the data set."""
+"""The first command of an audit: a model's task, a source's format, a preview of the data set."""
 
 import json
 import re
@@ -26,17 +26,23 @@ from audit.workflows import wording
 CONFIGURATIONS = ("config.json", "adapter_config.json")
 PLAIN = "pages"
 """The format of a folder that looks like no other."""
-MAX_FILES, MAX_CHARACTERS = 20, 10_000_000
-"""Files of a pattern that are looked into to guess a format, and how far."""
+MAX_FILES = 20
+"""Files of a pattern that are looked into to guess a format."""
+MAX_CHARACTERS = 10_000_000
+"""Characters of each that are looked at."""
 DOCUMENTS = "documents.jsonl"
 WRITTEN = {manifests.FILE_NAME, DOCUMENTS, "documents.before-ocr.jsonl", "images", REPORT_NAME}
 """What a data set holds that docaudit wrote and nobody has added to."""
 MARK = f"# {MUST.partition('{')[0]}".encode()
 """How a manifest begins that docaudit wrote."""
 PREVIEWED = 3
-FIRST_WORDS, SHOWN = 8, 3
-"""Words, and fields or questions, that a preview shows of a document."""
+"""Documents that a preview shows."""
+FIRST_WORDS = 8
+"""Words of a document that a preview shows."""
+SHOWN = 3
+"""Fields, and questions, of a document that a preview shows."""
 Row = tuple[str, str, str, str, str]
+"""Id, split, first words, fields and questions of a document."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +50,11 @@ class ModelTask:
     """What a model was trained to do.
 
     Attributes:
-        kind: None where nothing says it.
-        labels: in the order of its outputs, where it names them.
-        generative: it answers questions or writes pages, which its configuration does not tell.
-        architecture: that says it; empty where the owner does.
+        kind: kind of the task; None where nothing says it.
+        labels: labels in the order of its outputs, where it names them.
+        generative: whether it may write pages: its configuration does not tell that from answering
+            questions.
+        architecture: architecture that says the kind; empty where the owner does.
     """
 
     kind: TaskKind | None
@@ -65,45 +72,52 @@ def task_of(model: Path | None, stated: TaskKind | None) -> ModelTask:
     if model is None:
         return ModelTask(stated)
     try:
-        found = recognise_task(model)
+        recognised = recognise_task(model)
     except TargetError:
         if stated is None:
             raise
         return ModelTask(stated)
-    if stated is not None and stated != found.task.kind:
+    task = recognised.task
+    if stated is None:
+        generative = task.kind == "question-answering"
+        return ModelTask(task.kind, task.labels, generative, recognised.architecture)
+    if stated != task.kind:
         return ModelTask(stated)
-    generative = stated is None and found.task.kind == "question-answering"
-    return ModelTask(
-        found.task.kind, found.task.labels, generative, "" if stated else found.architecture
-    )
+    return ModelTask(task.kind, task.labels)
 
 
 def read_labels(given: str) -> tuple[str, ...]:
     """Read a model's labels in the order of its outputs.
 
     Args:
-        given: names with commas between them, a file with one a line, or a checkpoint's folder or
-            config.json, whose id2label is read.
+        given: names with commas between them, a file with a name a line, or a checkpoint's folder
+            or config.json, whose id2label is read.
 
     Raises:
         UsageError: it is none of these, or holds no names.
     """
-    path = Path(given)
-    path = path / "config.json" if path.is_dir() else path
     try:
-        if "," in given and not path.exists():
-            names = given.split(",")
-        elif path.suffix == ".json":
-            found = json.loads(read_file(path))["id2label"]
-            names = [str(found[key]) for key in sorted(found, key=int)]
-        else:
-            names = read_file(path).decode("utf-8-sig").splitlines()
+        names = _label_names(given)
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         names = []
-    labels = tuple(name for text in names if (name := text.strip()))
+    stripped = [name.strip() for name in names]
+    labels = tuple(name for name in stripped if name)
     if not labels:
         raise UsageError(*wording("no_labels", given=given))
     return labels
+
+
+def _label_names(given: str) -> list[str]:
+    """Read the names of labels, some of which may be blank; see `read_labels`."""
+    path = Path(given)
+    if path.is_dir():
+        path = path / "config.json"
+    if "," in given and not path.exists():
+        return given.split(",")
+    if path.suffix == ".json":
+        id2label = json.loads(read_file(path))["id2label"]
+        return [str(id2label[key]) for key in sorted(id2label, key=int)]
+    return read_file(path).decode("utf-8-sig").splitlines()
 
 
 def places_of(first: Path, second: Path | None) -> tuple[Path | None, Path]:
@@ -112,25 +126,27 @@ def places_of(first: Path, second: Path | None) -> tuple[Path | None, Path]:
     Raises:
         UsageError: the source comes first, or there is none.
     """
-    is_model = any((first / name).is_file() for name in CONFIGURATIONS)
-    if second is None and is_model:
-        found = recognise_task(first)
-        raise UsageError(
-            *wording(
-                "model_alone", model=first, task=found.task.kind, architecture=found.architecture
-            )
-        )
+    if second is None and _is_model(first):
+        recognised = recognise_task(first)
+        kind = recognised.task.kind
+        architecture = recognised.architecture
+        raise UsageError(*wording("model_alone", model=first, task=kind, architecture=architecture))
     if second is None:
         return None, first
-    if not is_model and any((second / name).is_file() for name in CONFIGURATIONS):
+    if _is_model(second) and not _is_model(first):
         raise UsageError(
             f"{second} is the model, which comes first", f"docaudit init {second} {first}"
         )
     return first, second
 
 
+def _is_model(folder: Path) -> bool:
+    """Test whether a folder holds the configuration of a model."""
+    return any((folder / name).is_file() for name in CONFIGURATIONS)
+
+
 def format_of(source: Path, named: str | None) -> Importer:
-    """Return the importer of a source: as it is named, as its files look, else that of plain pages.
+    """Return the importer of a source: as named, as its files look, else that of plain pages.
 
     Raises:
         UsageError: there is no such source or format, or a file looks like no format.
@@ -143,12 +159,14 @@ def format_of(source: Path, named: str | None) -> Importer:
         )
     if named is None and (source / manifests.FILE_NAME).exists():
         named = PLAIN
-    found = named or guess_format(source) or (PLAIN if source.is_dir() else None)
-    if found is None:
+    name = named or guess_format(source)
+    if name is None and source.is_dir():
+        name = PLAIN
+    if name is None:
         raise UsageError(
             f"{source} looks like no format that can be imported", "name it: --format NAME"
         )
-    return FORMATS[found]
+    return FORMATS[name]
 
 
 def guess_format(path: Path) -> str | None:
@@ -157,18 +175,20 @@ def guess_format(path: Path) -> str | None:
     None where it looks like none.
     """
     _read_beginning.cache_clear()
-    return next(
-        (name for name, one in FORMATS.items() if any(_has(path, *mark) for mark in one.marks)),
-        None,
-    )
+    for name, importer in FORMATS.items():
+        if any(_has(path, *mark) for mark in importer.marks):
+            return name
+    return None
 
 
 def _has(path: Path, pattern: str, content: str) -> bool:
     """Test whether a file of this name, in the folder or one below it, holds a text."""
-    if path.is_file():
-        files = [path] if path.match(pattern) else []
-    else:
+    if not path.is_file():
         files = [*islice(_files_inside(path, pattern), MAX_FILES)]
+    elif path.match(pattern):
+        files = [path]
+    else:
+        files = []
     return any(not content or re.search(content, _read_beginning(file)) for file in files)
 
 
@@ -178,8 +198,10 @@ def _files_inside(folder: Path, pattern: str) -> Iterator[Path]:
     A link that leads out of the folder is not followed.
     """
     root = folder.resolve()
-    below = folder.glob(f"*/{pattern}") if "/" not in pattern else ()
-    for file in chain(folder.glob(pattern), below):
+    patterns = [pattern]
+    if "/" not in pattern:
+        patterns.append(f"*/{pattern}")
+    for file in chain.from_iterable(map(folder.glob, patterns)):
         leads_out = reason_refused(root, str(file.relative_to(folder))) is not None
         if not leads_out and file.is_file():
             yield file
@@ -187,6 +209,7 @@ def _files_inside(folder: Path, pattern: str) -> Iterator[Path]:
 
 @lru_cache(maxsize=MAX_FILES)
 def _read_beginning(path: Path) -> str:
+    """Read the beginning of a text file; nothing where it cannot be read."""
     try:
         with path.open(encoding="utf-8", errors="replace") as stream:
             return stream.read(MAX_CHARACTERS)
@@ -196,15 +219,15 @@ def _read_beginning(path: Path) -> str:
 
 @contextmanager
 def replaced(dst: Path, *, overwrite: bool, in_place: bool = False) -> Iterator[None]:
-    """Put a data set that docaudit wrote aside while the block writes another, and back where the block fails.
+    """Put a data set that docaudit wrote aside while the block writes another.
 
-    What a killed run had put aside is put back first, or removed where its new data set is
-    complete.
+    It is put back where the block fails. What a killed run had put aside is put back first, or
+    removed where its new data set is complete.
 
     Args:
-        dst: the folder; where it holds no data set, or need not be replaced, nothing is done.
-        overwrite: it is to be replaced.
-        in_place: only its manifest is, and the documents file with it.
+        dst: folder of the data set; where it holds none, or need not be replaced, nothing is done.
+        overwrite: whether it is to be replaced.
+        in_place: whether only its manifest is, and the documents file with it.
 
     Raises:
         UsageError: the folder holds more than a data set that docaudit wrote.
@@ -221,19 +244,32 @@ def replaced(dst: Path, *, overwrite: bool, in_place: bool = False) -> Iterator[
     if not overwrite or not file.is_file():
         yield
         return
-    extra = [] if in_place else sorted({path.name for path in dst.iterdir()} - WRITTEN)
-    if extra or dst.is_symlink() or not read_file(file).startswith(MARK):
-        more = f": {', '.join(extra[:3])}" if extra else ""
-        raise UsageError(
-            f"{dst} holds more than a data set that docaudit wrote{more}", "name a new folder"
-        )
+    _refuse_foreign(dst, in_place)
     with set_aside(in_folder if in_place else [folder], manifest):
         yield
 
 
+def _refuse_foreign(dst: Path, in_place: bool) -> None:
+    """Refuse to replace a data set that docaudit did not write, or files that somebody added."""
+    extra: list[str] = []
+    if not in_place:
+        extra = sorted({path.name for path in dst.iterdir()} - WRITTEN)
+    if extra or dst.is_symlink() or not read_file(dst / manifests.FILE_NAME).startswith(MARK):
+        more = f": {', '.join(extra[:3])}" if extra else ""
+        raise UsageError(
+            f"{dst} holds more than a data set that docaudit wrote{more}", "name a new folder"
+        )
+
+
 @dataclass(frozen=True)
 class Made:
-    """A data set that was just written: its documents, whether they were drawn, and what is still to be filled in."""
+    """A data set that was just written.
+
+    Attributes:
+        documents: its documents.
+        drawn: whether its members were drawn.
+        todo: what is still to be filled in.
+    """
 
     documents: Sequence[Document]
     drawn: bool
@@ -253,28 +289,51 @@ def read_made(dst: Path) -> Made:
 
 
 def preview(documents: Sequence[Document], *, with_text: bool) -> Iterator[Row]:
-    """Yield the rows of a few documents, one of each split first: id, split, first words, fields, questions.
+    """Yield the rows of a few documents, the first of each split before the others.
 
     Args:
-        documents: of a data set.
-        with_text: show what stands on the pages; else numbers of it, as for a log that other people
-            read.
+        documents: documents of a data set.
+        with_text: whether to show what stands on the pages; else numbers of it, as for a log that
+            other people read.
     """
-    firsts = (next((one for one in documents if one.split == split), None) for split in SPLITS)
-    for one in [*dict.fromkeys([*filter(None, firsts), *documents])][:PREVIEWED]:
-        fields = [f"{entity.label}: {one.text_of(entity)}" for entity in one.entities]
-        fields += [f"class: {one.label}"] if one.label else []
-        asked = [
-            f"{question.question} -> {' | '.join(question.answers)}" for question in one.questions
+    for document in _choose_previewed(documents):
+        fields = [f"{entity.label}: {document.text_of(entity)}" for entity in document.entities]
+        if document.label:
+            fields.append(f"class: {document.label}")
+        questions = [
+            f"{question.question} -> {' | '.join(question.answers)}"
+            for question in document.questions
         ]
         if with_text:
-            words = " ".join(word.text for word in one.words[:FIRST_WORDS])
-            more = " ..." if len(one.words) > FIRST_WORDS else ""
-            yield one.id, one.split, words + more or "-", _some(fields), _some(asked)
+            words = _first_words(document)
+            yield document.id, document.split, words, _some(fields), _some(questions)
         else:
-            yield one.id, one.split, str(len(one.words)), str(len(fields)), str(len(asked))
+            n_words = str(len(document.words))
+            n_fields = str(len(fields))
+            n_questions = str(len(questions))
+            yield document.id, document.split, n_words, n_fields, n_questions
+
+
+def _choose_previewed(documents: Sequence[Document]) -> list[Document]:
+    """Choose a few documents, the first of each split before the others."""
+    firsts: list[Document] = []
+    for split in SPLITS:
+        of_split = (document for document in documents if document.split == split)
+        firsts += islice(of_split, 1)
+    return [*dict.fromkeys([*firsts, *documents])][:PREVIEWED]
+
+
+def _first_words(document: Document) -> str:
+    """Return how a document begins; a dash where it has no words."""
+    beginning = " ".join(word.text for word in document.words[:FIRST_WORDS])
+    if len(document.words) > FIRST_WORDS:
+        beginning += " ..."
+    return beginning or "-"
 
 
 def _some(texts: Sequence[str]) -> str:
-    more = [f"and {len(texts) - SHOWN} more"] if len(texts) > SHOWN else []
-    return "; ".join([*texts[:SHOWN], *more]) or "-"
+    """Join the first texts, with the number of the others; a dash where there are none."""
+    lines = list(texts[:SHOWN])
+    if len(texts) > SHOWN:
+        lines.append(f"and {len(texts) - SHOWN} more")
+    return "; ".join(lines) or "-"

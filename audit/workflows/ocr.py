@@ -3,7 +3,7 @@
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -19,9 +19,11 @@ from audit.importers.locate import QUALITIES, Location, Quality, locate, quality
 from audit.importers.words import PageReader
 
 LABEL = "ANSWER"
-"""Of the entities that hold answers."""
+"""Label of the entities that hold answers."""
 ORIGINAL = "documents.before-ocr.jsonl"
 """What the documents file was, beside the new one."""
+_PageWords = tuple[Word, ...] | None
+"""Words of a page; empty where nothing was read on it, None where Tesseract failed."""
 
 
 @dataclass(frozen=True)
@@ -29,15 +31,16 @@ class WordsAdded:
     """What came of reading a data set.
 
     Attributes:
-        read: documents that got words.
-        words: how many, all together.
-        had_words: documents that had some, and are as they were.
-        without_image: documents with neither words nor image.
+        read: number of documents that got words.
+        words: number of words that all these got.
+        had_words: number of documents that had some, and are as they were.
+        without_image: number of documents with neither words nor image.
         empty: ids of documents on whose pages nothing was read.
         failed: ids of documents whose pages Tesseract could not be made to read.
-        answers: answers of the pages that were read, by how they were located.
-        not_located: answers that were not.
-        unclassified: located answers of questions without a category: no field is made of them.
+        answers: number of answers of the pages that were read, by how they were located.
+        not_located: number of answers that were not.
+        unclassified: number of located answers of questions without a category: no field is made
+            of them.
     """
 
     read: int
@@ -54,16 +57,16 @@ class WordsAdded:
 def add_words(
     data_dir: Path, progress: Progress, *, reader: PageReader | None = None
 ) -> WordsAdded:
-    """Read the pages that have an image and no words, locate the answers of their questions, write the data set.
+    """Read the pages that have an image and no words, and write the data set with them.
 
-    What was read is kept as it comes, so that a run that was ended goes on where it was. The
-    documents file is replaced at once and whole, and what it was stays beside it as `ORIGINAL`;
-    images are not touched.
+    Answers of the questions are located among the words. What was read is kept as it comes, so that
+    a run that was ended goes on where it was. The documents file is replaced at once and whole, and
+    what it was stays beside it as `ORIGINAL`; images are not touched.
 
     Args:
-        data_dir: the data set.
-        progress: told of every page.
-        reader: of the pages; None: one for English.
+        data_dir: folder of the data set.
+        progress: receiver of the progress, told of every page.
+        reader: reader of the pages; None: one for English.
 
     Raises:
         UsageError: Tesseract or its language is missing.
@@ -72,15 +75,15 @@ def add_words(
     """
     reader = reader or PageReader()
     corpus = manifests.load(data_dir)
-    wanted = [
+    unread = [
         document
         for document in corpus.documents
         if document.image is not None and not document.words
     ]
-    words: Mapping[str, tuple[Word, ...] | None] = {}
-    if wanted:
+    words: Mapping[str, _PageWords] = {}
+    if unread:
         reader.check()
-        words = _read(corpus, wanted, reader, _journal_path(corpus, reader), progress)
+        words = _read_documents(corpus, unread, reader, progress)
     tally: Counter[str] = Counter()
     documents = [
         _with_words(corpus, document, words.get(document.id), tally)
@@ -89,15 +92,40 @@ def add_words(
     if any(words.values()):
         _replace(corpus, documents)
     _journal_path(corpus, reader).unlink(missing_ok=True)
+    return _count_added(corpus, words, tally)
+
+
+def _count_added(
+    corpus: Corpus, words: Mapping[str, _PageWords], tally: Mapping[str, int]
+) -> WordsAdded:
+    """Count what came of reading.
+
+    Args:
+        corpus: the data set as it was before.
+        words: words of the documents that were read, by their ids.
+        tally: number of answers, by what became of them.
+    """
+    n_words: list[int] = []
+    empty: list[str] = []
+    failed: list[str] = []
+    for name, page in words.items():
+        if page is None:
+            failed.append(name)
+        elif page:
+            n_words.append(len(page))
+        else:
+            empty.append(name)
+    had_words = [document for document in corpus.documents if document.words]
+    blank = [
+        document for document in corpus.documents if document.image is None and not document.words
+    ]
     return WordsAdded(
-        read=sum(bool(found) for found in words.values()),
-        words=sum(len(found or ()) for found in words.values()),
-        had_words=sum(bool(document.words) for document in corpus.documents),
-        without_image=sum(
-            document.image is None and not document.words for document in corpus.documents
-        ),
-        empty=tuple(name for name, found in words.items() if found == ()),
-        failed=tuple(name for name, found in words.items() if found is None),
+        read=len(n_words),
+        words=sum(n_words),
+        had_words=len(had_words),
+        without_image=len(blank),
+        empty=tuple(empty),
+        failed=tuple(failed),
         answers={quality: tally[quality] for quality in QUALITIES},
         not_located=tally["not located"],
         unclassified=tally["unclassified"],
@@ -105,80 +133,116 @@ def add_words(
 
 
 def _journal_path(corpus: Corpus, reader: PageReader) -> Path:
+    """Name the file that keeps what one version of Tesseract reads in one language."""
     version = Tesseract(reader.command).version()
     key = hashlib.sha256(f"{reader.language}\0{version}".encode()).hexdigest()[:16]
     return corpus.root / f".ocr-{key}.jsonl"
 
 
-def _read(
-    corpus: Corpus, wanted: Sequence[Document], reader: PageReader, kept: Path, progress: Progress
-) -> dict[str, tuple[Word, ...] | None]:
-    """Read the words of each document by OCR, equal images once; None where OCR failed."""
-    images = {document.id: read_header(image_path(corpus, document)).sha256 for document in wanted}
-    journal = Journal(kept)
-    todo = {
-        images[document.id]: document
-        for document in wanted
-        if images[document.id] not in journal.outcomes
+def _read_documents(
+    corpus: Corpus, documents: Sequence[Document], reader: PageReader, progress: Progress
+) -> dict[str, _PageWords]:
+    """Read the words of each document by OCR, equal images once."""
+    path = _journal_path(corpus, reader)
+    images = {
+        document.id: read_header(image_path(corpus, document)).sha256 for document in documents
     }
-    progress.stage("pages to read", len(todo))
-    for name, words in reader.read(
-        (name, partial(open_image, corpus, document)) for name, document in todo.items()
-    ):
+    journal = Journal(path)
+    unread: dict[str, Document] = {}
+    for document in documents:
+        image = images[document.id]
+        if image not in journal.outcomes:
+            unread[image] = document
+    progress.stage("pages to read", len(unread))
+    pages = ((image, partial(open_image, corpus, document)) for image, document in unread.items())
+    for image, words in reader.read(pages):
         if words is not None:
-            journal.append(name, [[word.text, word.box] for word in words])
+            journal.append(image, [[word.text, word.box] for word in words])
         progress.advance()
-    found = {name: journal.outcomes.get(image) for name, image in images.items()}
-    return {
-        name: own if own is None else tuple(Word(text, tuple(box)) for text, box in own)
-        for name, own in found.items()
-    }
+    return {name: _stored_words(journal, image) for name, image in images.items()}
+
+
+def _stored_words(journal: Journal, image: str) -> _PageWords:
+    """Return the words of an image as its journal keeps them; None where it keeps none."""
+    stored = journal.outcomes.get(image)
+    if stored is None:
+        return None
+    return tuple(Word(text, tuple(box)) for text, box in stored)
 
 
 def _with_words(
-    corpus: Corpus, document: Document, words: tuple[Word, ...] | None, tally: Counter[str]
+    corpus: Corpus, document: Document, words: _PageWords, tally: Counter[str]
 ) -> Document:
     """Add words, and the places of answers among them, to a document; unchanged without words."""
     if not words:
         return document
-    header = None if document.size else read_header(image_path(corpus, document))
-    size = document.size if header is None else (header.width, header.height)
-    texts, taken = [word.text for word in words], set[int]()
-    entities, questions = list(document.entities), []
-    for question in document.questions:
-        found = _locate_answer(question, texts, taken)
-        if found is None:
-            tally["not located"] += 1
-        else:
-            tally[quality_of(found.rule)] += 1
-            if question.category is None:
-                tally["unclassified"] += 1
-            else:
-                taken.update(found.words)
-                name = question.id
-                while name in {entity.id for entity in entities}:
-                    name += "'"
-                entities.append(Entity(name, LABEL, question.category, found.words))
-                question = replace(question, entity=name)
-        questions.append(question)
-    return replace(
-        document, size=size, words=words, entities=tuple(entities), questions=tuple(questions)
-    )
+    size = document.size
+    if not size:
+        header = read_header(image_path(corpus, document))
+        size = (header.width, header.height)
+    answers = _AnswerPlaces([word.text for word in words], list(document.entities), tally)
+    questions = tuple(answers.add(question) for question in document.questions)
+    entities = tuple(answers.entities)
+    return replace(document, size=size, words=words, entities=entities, questions=questions)
 
 
-def _locate_answer(question: Question, texts: Sequence[str], taken: set[int]) -> Location | None:
-    """Locate the first accepted answer, trying better match qualities first."""
-    places = [
-        locate(answer, question.category or "misc", texts, taken) for answer in question.answers
-    ]
-    found = [place for place in places if isinstance(place, Location)]
-    return min(found, key=lambda place: QUALITIES.index(quality_of(place.rule)), default=None)
+@dataclass
+class _AnswerPlaces:
+    """Entities of one document, to which its answers are added in turn.
+
+    Attributes:
+        texts: texts of its words.
+        entities: its entities.
+        tally: number of answers of all documents, by what became of them.
+        used: indices of words that hold answers already.
+    """
+
+    texts: Sequence[str]
+    entities: list[Entity]
+    tally: Counter[str]
+    used: set[int] = field(default_factory=set)
+
+    def add(self, question: Question) -> Question:
+        """Locate the answer of a question, and name its new entity in the question."""
+        location = _locate_answer(question, self.texts, self.used)
+        if location is None:
+            self.tally["not located"] += 1
+            return question
+        self.tally[quality_of(location.rule)] += 1
+        if question.category is None:
+            self.tally["unclassified"] += 1
+            return question
+        self.used.update(location.words)
+        name = self._name_entity(question.id)
+        self.entities.append(Entity(name, LABEL, question.category, location.words))
+        return replace(question, entity=name)
+
+    def _name_entity(self, name: str) -> str:
+        """Return a name that no entity has, with a quotation mark more for each that has it."""
+        names = {entity.id for entity in self.entities}
+        while name in names:
+            name += "'"
+        return name
+
+
+def _locate_answer(question: Question, texts: Sequence[str], used: set[int]) -> Location | None:
+    """Locate the accepted answer of the best quality, the first of these.
+
+    Args:
+        question: question with its accepted answers.
+        texts: texts of the words.
+        used: indices of words that are not taken again.
+    """
+    category = question.category or "misc"
+    places = [locate(answer, category, texts, used) for answer in question.answers]
+    locations = [place for place in places if isinstance(place, Location)]
+    return min(locations, key=lambda place: QUALITIES.index(quality_of(place.rule)), default=None)
 
 
 def _replace(corpus: Corpus, documents: Sequence[Document]) -> None:
     """Put a new documents file in place of the old one, which is kept.
 
-    Back again where the new one is refused.
+    The old one is put back where the new one is refused.
     """
     path = corpus.root / corpus.manifest.documents
     original = path.with_name(ORIGINAL)

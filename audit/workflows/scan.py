@@ -22,7 +22,7 @@ from audit.workflows.options import (
     claim_folder,
     warn_of_other_record,
 )
-from audit.workflows.report import write_report
+from audit.workflows.report import Additions, write_report
 from audit.workflows.run import run_scan
 from audit.workflows.session import Session, open_session
 
@@ -132,7 +132,7 @@ def audit_checkpoint(session: Session, policy: Policy, progress: Progress) -> Sc
         record = run_under(policy, session, progress)
         verdict = policies.evaluate(record, policy, policies.today())
         try:
-            warnings = write_report(record, verdict, policy, out, paths=options.paths)
+            warnings = write_report(record, verdict, policy, out, Additions(paths=options.paths))
         except EngineError as error:
             warnings = error.lines
         finally:

@@ -36,7 +36,7 @@ from audit.stats.paired import Ratios, joined_difference, ratio_difference
 from audit.workflows.diff import compare
 from audit.workflows.gate import load_policy
 from audit.workflows.options import ScanOptions
-from audit.workflows.report import write_report
+from audit.workflows.report import Additions, write_report
 from audit.workflows.scan import Labelled
 from audit.workflows.unit_scores import NOT_RESOLVED, effect_of, filled, measurement, read_scores
 
@@ -119,8 +119,9 @@ def measure_defenses(
         yield from page.write(before.record, after, options.out, plan.left_out)
         comparisons = tuple(comparison for comparison, _ in after)
         # What was measured joins the plan in the report of the scan without countermeasures.
+        additions = Additions(comparisons=comparisons)
         yield from write_report(
-            before.record, before.verdict, plan.policy, options.out / BEFORE, None, comparisons
+            before.record, before.verdict, plan.policy, options.out / BEFORE, additions
         )
         paths = [options.out / name for name in FILES]
         files = tuple(path for path in paths if path.exists())
