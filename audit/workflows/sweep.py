@@ -1,11 +1,11 @@
-"""A sweep: every checkpoint of a training run, scanned with the same trials, one record each (cdmi, figure 7)."""
+"""A sweep: every checkpoint of a training run, scanned with the same trials (cdmi, figure 7)."""
 
 import glob
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from audit.engine.interface import Progress
@@ -22,26 +22,36 @@ from audit.workflows.session import open_session
 
 _WORST_FIRST = (EXIT_CODES["violated"], EXIT_CODES["undecided"], EXIT_CODES["passed"])
 _OURS = (EVIDENCE, REFERENCES_FOLDER)
-"""Folders of a sweep beside those of its checkpoints, where evidence goes elsewhere among them
-too."""
+"""Folders of a sweep beside those of its checkpoints; where evidence goes elsewhere, they lie among
+these too."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One of the checkpoints: its folder, and its position on the sweep's axis."""
+    """One checkpoint of a sweep.
+
+    Attributes:
+        folder: folder of the checkpoint.
+        x: its position on the sweep's axis.
+    """
 
     folder: Path
     x: float
 
     @property
     def name(self) -> str:
-        """The name of its record's folder, and its name in the trend."""
+        """Return the name of its record's folder, which is its name in the trend."""
         return self.folder.name
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Checkpoints in the order of their training; `axis` says in words what their `x` counts."""
+    """The checkpoints of a training run.
+
+    Attributes:
+        axis: what the positions of the checkpoints count, in words.
+        checkpoints: checkpoints in the order of their training.
+    """
 
     axis: str
     checkpoints: tuple[Checkpoint, ...]
@@ -51,7 +61,11 @@ class Sweep:
 class CheckpointAudit:
     """The audit of one checkpoint.
 
-    Without record and verdict it could not be audited, for the reason `refusal`.
+    Attributes:
+        checkpoint: the checkpoint.
+        record: record of its scan; None: it could not be audited.
+        verdict: verdict on the record; None likewise.
+        refusal: why it could not be audited; None where it was.
     """
 
     checkpoint: Checkpoint
@@ -74,31 +88,85 @@ def find_checkpoints(pattern: str) -> Sweep:
     )
     if not matches:
         raise UsageError(*wording("no_checkpoints", pattern=pattern))
-    names = [match.name for match in matches]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    ours = [name for name in _OURS if name in names]
-    if twice or ours:
-        why = f"several folders are called {twice[0]}" if twice else f"{ours[0]} is ours"
-        raise UsageError(*wording("taken_names", pattern=pattern, why=why))
+    _refuse_names(pattern, [match.name for match in matches])
     axis, positions = _positions(matches)
-    order = sorted(range(len(matches)), key=lambda index: (positions[index], names[index]))
-    return Sweep(axis, tuple(Checkpoint(matches[index], positions[index]) for index in order))
+    checkpoints = [Checkpoint(folder, x) for folder, x in zip(matches, positions, strict=True)]
+    checkpoints.sort(key=lambda checkpoint: (checkpoint.x, checkpoint.name))
+    return Sweep(axis, tuple(checkpoints))
+
+
+def _refuse_names(pattern: str, names: Sequence[str]) -> None:
+    """Refuse folders that would write into one folder, or into one of the sweep itself.
+
+    Args:
+        pattern: pattern that the folders match.
+        names: names of the folders.
+    """
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    ours = [name for name in _OURS if name in names]
+    if repeated:
+        why = f"several folders are called {repeated[0]}"
+    elif ours:
+        why = f"{ours[0]} is ours"
+    else:
+        return
+    raise UsageError(*wording("taken_names", pattern=pattern, why=why))
 
 
 def _positions(folders: Sequence[Path]) -> tuple[str, list[float]]:
     """Return the axis that orders the folders, and the position of each on it."""
     states = [training_progress(folder) for folder in folders]
-    numbers = [re.findall(r"\d+", folder.name)[-1:] for folder in folders]
     candidates: dict[str, list[float | None]] = {
         "epoch": [state.epoch for state in states],
         "training step": [state.step for state in states],
-        "number of the checkpoint": [float(found[0]) if found else None for found in numbers],
+        "number of the checkpoint": [_last_number(folder.name) for folder in folders],
     }
     for axis, values in candidates.items():
-        known = [value for value in values if value is not None]
-        if len(known) == len(set(known)) == len(folders):
-            return axis, known
+        positions = [value for value in values if value is not None]
+        if len(positions) == len(set(positions)) == len(folders):
+            return axis, positions
     return "place of the checkpoint by name", [float(index) for index in range(1, len(folders) + 1)]
+
+
+def _last_number(name: str) -> float | None:
+    """Return the last number in a name; None where it has none."""
+    numbers = re.findall(r"\d+", name)
+    return float(numbers[-1]) if numbers else None
+
+
+@dataclass
+class _SweepFolder:
+    """The folder of a sweep, above those of its checkpoints.
+
+    Attributes:
+        options: options of all scans, which name the folder.
+        stack: what holds the folder until the sweep ends.
+        is_claimed: whether it is held yet.
+        refused: scans of checkpoints that could not be audited, whose folders are still to be
+            cleared.
+    """
+
+    options: ScanOptions
+    stack: ExitStack
+    is_claimed: bool = False
+    refused: list[ScanOptions] = field(default_factory=list)
+
+    def claim(self) -> None:
+        """Hold the folder from the first scan on that is open.
+
+        So a sweep that cannot start leaves the folder as it was.
+        """
+        if not self.is_claimed:
+            self.stack.enter_context(claim_folder(self.options.out, self.options.evidence))
+            self.is_claimed = True
+
+    def clear_refused(self) -> None:
+        """Remove older verdicts on checkpoints that are refused now: they are none of this sweep."""
+        while self.is_claimed and self.refused:
+            scan = self.refused.pop()
+            if scan.out.is_dir():
+                with claim_folder(scan.out, scan.evidence):
+                    pass
 
 
 def sweep_checkpoints(
@@ -110,11 +178,11 @@ def sweep_checkpoints(
     trained is trained once: all scans keep it in the `evidence` of `options.out`.
 
     Args:
-        sweep: see `find_checkpoints`.
-        options: of all scans; `model_dir` is not read, `out` is the folder above theirs, which is
-            held all the while.
-        policy: what they are judged by.
-        progress: of every trial.
+        sweep: checkpoints, see `find_checkpoints`.
+        options: options of all scans; `model_dir` is not read, `out` is the folder above theirs,
+            which is held all the while.
+        policy: policy that they are judged by.
+        progress: receiver of the progress, told of every trial.
 
     Yields:
         Warnings as they arise, and the audit of each checkpoint as soon as it is done.
@@ -125,55 +193,36 @@ def sweep_checkpoints(
     """
     for checkpoint in sweep.checkpoints:
         check_apart(replace(options, model_dir=checkpoint.folder))
-    refused: list[ScanOptions] = []
-    started = False
-    with ExitStack() as held:
-
-        def claim() -> None:
-            """Not before a scan is open: a sweep that cannot start leaves the folder as it was."""
-            nonlocal started
-            if not started:
-                held.enter_context(claim_folder(options.out, options.evidence))
-                started = True
-
+    n_checkpoints = len(sweep.checkpoints)
+    with ExitStack() as stack:
+        folder = _SweepFolder(options, stack)
         for number, checkpoint in enumerate(sweep.checkpoints, start=1):
-            labelled = Labelled(
-                progress, f"{checkpoint.name} ({number} of {len(sweep.checkpoints)})"
-            )
+            labelled = Labelled(progress, f"{checkpoint.name} ({number} of {n_checkpoints})")
             try:
-                yield from _audit(checkpoint, options, policy, claim, labelled)
+                yield from _audit(checkpoint, folder, policy, labelled)
             except TargetError as error:
                 problems = [
                     f"{checkpoint.name} is not audited: {problem}" for problem in error.problems
                 ]
                 yield CheckpointAudit(checkpoint, refusal=TargetError(problems, error.hint))
-                refused.append(options.below(checkpoint.name))
-            while started and refused:
-                aside = refused.pop()
-                if aside.out.is_dir():
-                    # An older verdict on a checkpoint that is refused now is none of this sweep,
-                    # and goes.
-                    with claim_folder(aside.out, aside.evidence):
-                        pass
+                folder.refused.append(options.below(checkpoint.name))
+            folder.clear_refused()
 
 
 def _audit(
-    checkpoint: Checkpoint,
-    options: ScanOptions,
-    policy: Policy,
-    claim: Callable[[], None],
-    progress: Progress,
+    checkpoint: Checkpoint, folder: _SweepFolder, policy: Policy, progress: Progress
 ) -> Iterator[str | CheckpointAudit]:
-    """Yield one checkpoint.
+    """Audit one checkpoint: yield its warnings, and its audit.
 
     Its model is given free at the end, so that there is never a second one in memory.
     """
-    own = options.below(checkpoint.name)
+    options = folder.options
+    scan = options.below(checkpoint.name)
     cache = options.evidence / REFERENCES_FOLDER
     # The same trials of all checkpoints, however fast each of them is.
-    session = open_session(replace(own, model_dir=checkpoint.folder, cache=cache))
+    session = open_session(replace(scan, model_dir=checkpoint.folder, cache=cache))
     session = replace(session, sampling=session.sampling.with_least_shares())
-    claim()
+    folder.claim()
     yield from session.warnings
     result = audit_checkpoint(session, policy, progress)
     yield from result.warnings
@@ -181,7 +230,7 @@ def _audit(
 
 
 def write_trend(sweep: Sweep, results: Sequence[CheckpointAudit], out: Path) -> list[str]:
-    """Draw leak and usefulness of the checkpoints that were audited; return warnings.
+    """Draw leak and usefulness of the checkpoints that were audited, and return warnings.
 
     The records are written and their verdicts hold, whether or not they make one picture.
     """
@@ -197,10 +246,10 @@ def write_trend(sweep: Sweep, results: Sequence[CheckpointAudit], out: Path) -> 
 
 
 def exit_code(results: Sequence[CheckpointAudit]) -> int:
-    """Take the exit code of the worst of all checkpoints: violated, then undecided, then passed.
+    """Choose the exit code of the worst of all checkpoints: violated, then undecided, then passed.
 
-    One without a verdict is undecided. When none could be audited, it is that of the reason: wrong
-    input.
+    A checkpoint without a verdict is undecided. When none could be audited, it is that of the
+    reason: wrong input.
     """
     verdicts = [result.verdict for result in results]
     if not any(verdicts):
