@@ -106,7 +106,7 @@ def state(folder: Path, record: AuditRecord, today: dt.date) -> Statement:
 
 
 def _list_subjects(folder: Path, record: AuditRecord, policy: DeclaredPolicy) -> list[Subject]:
-    """List what a verdict is about with its digests: model, data set, policy and the files of a report."""
+    """List what a verdict is about: model, data set, policy and files of a report."""
     subjects = [
         Subject(name=f"model/{name}", digest={"sha256": digest})
         for name, digest in record.target.files.items()
@@ -125,7 +125,7 @@ def _list_subjects(folder: Path, record: AuditRecord, policy: DeclaredPolicy) ->
 
 
 def _test_result(record: AuditRecord, policy: Policy, verdict: Verdict, today: dt.date) -> Json:
-    """Build the test-result predicate, without limits that do not apply to the model or data set."""
+    """Build the test-result predicate, without limits that do not apply to model or data set."""
     assert record.policy is not None
     tests = _sort_tests(policy, verdict)
     leaks = _name_leaks(record, verdict)
@@ -175,7 +175,7 @@ def _kind_of_test(policy: Policy, decision: Decision) -> str:
 
 
 def _name_leaks(record: AuditRecord, verdict: Verdict) -> dict[str, list[str]]:
-    """Name attack and metric of the leaks that fail no limit, by why; a reason without any is left out."""
+    """Name attack and metric of the leaks that fail no limit, by the reason for it."""
     leaks = {
         "findingsOutsidePolicy": unlimited(record, verdict),
         "leaksWithinLimits": within(record, verdict),
@@ -269,7 +269,7 @@ def verify(
 
 
 def _compare_signature(sealed: Attestation, key: SSlibKey | None, findings: Findings) -> None:
-    """Compare the signature of an attestation with a key, or note why there is nothing to compare."""
+    """Compare the signature of an attestation with a key, or note why nothing is compared."""
     if key is not None:
         differences: list[str] = []
         if not attestations.is_signed_by(sealed, key):
@@ -357,7 +357,8 @@ def _expired(folder: Path, record: AuditRecord, statement: Statement) -> Iterato
     then = statement.predicate[DOCUMENTATION]
     now = state(folder, record, policies.today()).predicate[DOCUMENTATION]
     if then["verdict"] != now["verdict"]:
-        yield f"the verdict of {then['evaluated']} was {then['verdict']}; today it is {now['verdict']}"
+        past = f"the verdict of {then['evaluated']} was {then['verdict']}"
+        yield f"{past}; today it is {now['verdict']}"
 
 
 def _other_subjects(attested: Json, present: Json) -> Iterator[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from audit import policy as policies
 from audit import record as records
 from audit.attacks import TEXTS, known_metrics
+from audit.attacks.text import AttackText
 from audit.errors import RecordError, UsageError
 from audit.files import EVIDENCE, digest_of_files, read_file
 from audit.policy import EXIT_CODES, Policy, Verdict
@@ -26,8 +27,9 @@ def load_policy(given: str | Path | Policy, *, complete: bool = True) -> Policy:
     """Read a policy, and check it before anything is run that may take hours.
 
     Args:
-        given: a shipped policy, a file, or a policy that was read.
-        complete: check its names too; without, a record says itself which attacks there were.
+        given: name of a shipped policy, path of a file, or a policy that was read.
+        complete: whether to check its names too; without, a record says itself which attacks there
+            were.
 
     Raises:
         PolicyError: it cannot be read, names an attack or a metric that does not exist, or a limit
@@ -46,20 +48,26 @@ def check_meaning(policy: Policy) -> None:
         PolicyError: a limit is out of its metric's range, on the wrong side of it, or rests on a
             lower bound alone.
     """
-    rules: dict[str, dict[str, policies.MetricRules]] = {}
-    for attack, text in TEXTS.items():
-        leaks, counts = text.leaks(), text.tallies()
-        rules[attack] = {
-            name: policies.MetricRules(
-                text.metric(name).upper,
-                text.cap(name),
-                name.startswith(tuple(f"{leak}." for leak in leaks)) or name in leaks,
-                name in counts,
-                text.power is not None,
-            )
-            for name in text.names
-        }
+    rules = {attack: _metric_rules(text) for attack, text in TEXTS.items()}
     policies.check_limits(policy, rules)
+
+
+def _metric_rules(text: AttackText) -> dict[str, policies.MetricRules]:
+    """Return by metric of an attack which limits on it can be held."""
+    leaks = text.leaks()
+    beginnings = tuple(f"{leak}." for leak in leaks)
+    counts = text.tallies()
+    rules: dict[str, policies.MetricRules] = {}
+    for name in text.names:
+        is_leak = name in leaks or name.startswith(beginnings)
+        rules[name] = policies.MetricRules(
+            upper=text.metric(name).upper,
+            cap=text.cap(name),
+            is_leak=is_leak,
+            is_count=name in counts,
+            has_power=text.power is not None,
+        )
+    return rules
 
 
 def gate_record(
@@ -73,11 +81,12 @@ def gate_record(
     """Hold a record against a policy.
 
     Args:
-        path: of the record, or of the folder that a scan wrote.
-        policy: a shipped policy or a file.
-        model: the folder of the model that the record must be of.
-        data: the folder of the data set that the record must be of.
-        no_model: the record is to be that of a text audited alone; else such a record cannot pass.
+        path: path of the record, or of the folder that a scan wrote.
+        policy: name of a shipped policy, or path of a file.
+        model: folder of the model that the record must be of.
+        data: folder of the data set that the record must be of.
+        no_model: whether the record is to be that of a text audited alone; else such a record
+            cannot pass.
 
     Returns:
         The record, and the verdict on it.
@@ -88,20 +97,9 @@ def gate_record(
     """
     chosen = load_policy(policy, complete=False)
     record = records.read(path)
-    problems = [] if model is None else other_model(record, model)
-    problems += [] if data is None else other_data(record, data)
-    if problems:
-        raise RecordError(
-            problems, "scan this model with this data set, and gate the record of that scan"
-        )
+    _refuse_other_files(record, model, data)
     if model is not None:
-        from audit.targets.checkpoint.content import other_weights
-
-        if others := other_weights(model):
-            text = "was not scanned, and a loader may take it for the model's weights"
-            raise RecordError(
-                [f"{model}: {one} {text}" for one in others], "move it out of the folder"
-            )
+        _refuse_other_weights(model)
     verdict = policies.evaluate(record, chosen, policies.today())
     if record.target.is_model and no_model:
         raise UsageError(
@@ -115,17 +113,55 @@ def gate_record(
     )
 
 
+def _refuse_other_files(record: AuditRecord, model: Path | None, data: Path | None) -> None:
+    """Refuse a model or a data set that a record is not of.
+
+    Raises:
+        RecordError: it is of another one.
+    """
+    problems: list[str] = []
+    if model is not None:
+        problems += other_model(record, model)
+    if data is not None:
+        problems += other_data(record, data)
+    if problems:
+        raise RecordError(
+            problems, "scan this model with this data set, and gate the record of that scan"
+        )
+
+
+def _refuse_other_weights(model: Path) -> None:
+    """Refuse a model with weights beside those that were scanned.
+
+    Raises:
+        RecordError: there are some.
+    """
+    from audit.targets.checkpoint.content import other_weights
+
+    text = "was not scanned, and a loader may take it for the model's weights"
+    problems = [f"{model}: {name} {text}" for name in other_weights(model)]
+    if problems:
+        raise RecordError(problems, "move it out of the folder")
+
+
 def paths_of(path: Path, record: AuditRecord) -> dict[str, str]:
-    """Return where the model and the data of a scan lie, as its private evidence says and while they are there.
+    """Return where the model and the data of a scan lie, while they are there.
+
+    The private evidence of the scan says it.
 
     Args:
-        path: of the record, or of its folder; the evidence lies beside it.
-        record: that scan's.
+        path: path of the record, or of its folder; the evidence lies beside it.
+        record: record of the scan.
     """
+    evidence = records.file_of(path).parent / EVIDENCE
     try:
-        found = json.loads(read_file(records.file_of(path).parent / EVIDENCE / "scan.json"))
-        own = (found["model"], found["data"]) == (record.target.sha256, record.corpus.sha256)
-        return {name: one for name, one in found["paths"].items() if own and Path(one).is_dir()}
+        scan = json.loads(read_file(evidence / "scan.json"))
+        is_of_record = (
+            scan["model"] == record.target.sha256 and scan["data"] == record.corpus.sha256
+        )
+        if not is_of_record:
+            return {}
+        return {name: folder for name, folder in scan["paths"].items() if Path(folder).is_dir()}
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return {}
 
@@ -134,8 +170,8 @@ def check_signature(path: Path, public: Path) -> str:
     """Name the key that a record is signed with.
 
     Args:
-        path: of the record, or of its folder; the attestation lies beside it.
-        public: the signer's key, ed25519 in PEM.
+        path: path of the record, or of its folder; the attestation lies beside it.
+        public: file of the signer's key, ed25519 in PEM.
 
     Raises:
         UsageError: it is no key, or securesystemslib is not installed.
@@ -148,10 +184,8 @@ def check_signature(path: Path, public: Path) -> str:
     written = records.file_of(path)
     place = written.parent / attestations.FILE_NAME
     try:
-        sealed, digest = (
-            attestations.unseal(read_file(place), place.name),
-            sha256(read_file(written)).hexdigest(),
-        )
+        sealed = attestations.unseal(read_file(place), place.name)
+        digest = sha256(read_file(written)).hexdigest()
     except OSError as error:
         raise RecordError(*wording("no_attestation", place=place, why=error.strerror)) from None
     if not attestations.is_signed_by(sealed, key):
@@ -167,7 +201,9 @@ def check_signature(path: Path, public: Path) -> str:
 
 def mark_pass(verdict: Verdict, signed: str) -> Verdict:
     """Say beside a verdict that lets a model through by whom its record is signed."""
-    return verdict if verdict.exit_code else replace(verdict, reason=f"{verdict.reason}; {signed}")
+    if verdict.exit_code:
+        return verdict
+    return replace(verdict, reason=f"{verdict.reason}; {signed}")
 
 
 def other_model(record: AuditRecord, folder: Path) -> list[str]:
@@ -180,34 +216,34 @@ def other_model(record: AuditRecord, folder: Path) -> list[str]:
     """
     from audit.targets.checkpoint.content import BASE, code_that_runs, hash_files
 
-    found, named = hash_files(folder), dict(record.target.files)
-    if not named:
+    present = hash_files(folder)
+    scanned = dict(record.target.files)
+    if not scanned:
         # Records of older versions name no files.
-        same = digest_of_files(found) == record.target.sha256
-        return [] if same else [f"{folder}: the record is of another model"]
-    if not any(name.startswith(BASE) for name in found):
+        if digest_of_files(present) == record.target.sha256:
+            return []
+        return [f"{folder}: the record is of another model"]
+    if not any(name.startswith(BASE) for name in present):
         # What an adapter takes from its base lies in the base's own folder, which may be on another
         # machine.
-        named = {name: digest for name, digest in named.items() if not name.startswith(BASE)}
-    others = [
-        f"{folder}: {name} {_difference(found.get(name), named.get(name))}"
-        for name in sorted({*found, *named})
-        if found.get(name) != named.get(name)
-    ]
-    run = (
-        f"{folder}: {name} is run by what config.json names, and was not scanned"
-        for name in code_that_runs(folder)
-    )
-    return [*others, *run]
+        scanned = {name: sha for name, sha in scanned.items() if not name.startswith(BASE)}
+    differences: list[str] = []
+    for name in sorted({*present, *scanned}):
+        if present.get(name) != scanned.get(name):
+            difference = _difference(present.get(name), scanned.get(name))
+            differences.append(f"{folder}: {name} {difference}")
+    text = "is run by what config.json names, and was not scanned"
+    differences += [f"{folder}: {name} {text}" for name in code_that_runs(folder)]
+    return differences
 
 
 def warn_uncompared(record: AuditRecord, folder: Path) -> list[str]:
-    """Name what a model's folder has that was not scanned, and say so where an adapter's base was not compared.
+    """Name what a model's folder has that was not scanned, or an adapter's base not compared.
 
     Args:
-        record: that of the model.
-        folder: of the model; weights and code beside those that were scanned may be taken by
-            another loader.
+        record: record of the model.
+        folder: folder of the model; weights and code beside those that were scanned may be taken
+            by another loader.
     """
     from audit.targets.checkpoint.content import BASE, named_base
     from audit.targets.checkpoint.tree import unscanned_files
@@ -223,12 +259,13 @@ def warn_uncompared(record: AuditRecord, folder: Path) -> list[str]:
     return warnings
 
 
-def _difference(found: str | None, named: str | None) -> str:
-    if found is None:
+def _difference(present: str | None, scanned: str | None) -> str:
+    """Say how a file differs from what was scanned, by both digests; None where it is missing."""
+    if present is None:
         return "is in the record, and not there"
-    return (
-        "is there, and not in the record" if named is None else "is not the file that was scanned"
-    )
+    if scanned is None:
+        return "is there, and not in the record"
+    return "is not the file that was scanned"
 
 
 def other_data(record: AuditRecord, folder: Path) -> list[str]:
@@ -239,7 +276,6 @@ def other_data(record: AuditRecord, folder: Path) -> list[str]:
     """
     from audit.corpus.manifest import load
 
-    same = load(folder).sha256 == record.corpus.sha256
-    return (
-        [] if same else [f"{folder}: the record is of another data set, or of another state of it"]
-    )
+    if load(folder).sha256 == record.corpus.sha256:
+        return []
+    return [f"{folder}: the record is of another data set, or of another state of it"]

@@ -1,4 +1,4 @@
-"""Words for documents that have an image and none: read by Tesseract, answers located among them."""
+"""Words for documents that have an image alone: read by Tesseract, with the answers located."""
 
 import hashlib
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What a plan says: costs of attacks, outlooks of limits, and what all of them together amount to."""
+"""What a plan says: costs of attacks, outlooks of limits, and what all of them amount to."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ class Cost:
     """What one attack tries under a budget.
 
     Attributes:
-        attack: its name.
-        trials: their number.
-        exact: counted with the model's tokens; otherwise there are at most so many.
-        reached: how many units (documents, providers) of members and of others these trials belong
-            to, at most.
+        attack: name of the attack.
+        trials: number of its trials.
+        exact: whether they were counted with the model's tokens; otherwise there are at most so
+            many.
+        reached: number of units (documents, providers) of members and of others that these trials
+            belong to, at most.
         inapplicable: why the model cannot be attacked this way; None when it can, or no model was
             given.
         lacks: what the attack cannot do without and nobody gave; None when nothing.
         by_data: whether the data set lacks it; a reference can be given, and its lack excuses no
             limit.
-        weakened: what it does without, and so passes no limit; None when nothing.
-        seconds: estimate for all trials on one device; None where it was not measured.
-        memory: peak of the trials that were timed, models included, in bytes; None where it was not
-            measured.
+        weakened: what the attack does without, and so passes no limit; None when nothing.
+        seconds: estimated time of all trials on one device; None where it was not measured.
+        memory: peak memory of the trials that were timed, models included, in bytes; None where it
+            was not measured.
         untimed: why there is no time, where nothing above says so.
-        share: of the trials that could be tried, what the budget takes.
+        share: share that the budget takes of the trials that could be tried.
     """
 
     attack: str
@@ -66,7 +67,7 @@ WANTED_POWER = 0.8
 MOST_TIMES = 40.0
 """More than so many times the documents that there are is no advice."""
 STEP = 1.03
-"""By which the number of documents grows in search of one that is enough."""
+"""Factor by which the number of documents grows in search of one that is enough."""
 WITHOUT = "; the policy does without it"
 """The end of a reason that a limit has when the policy excuses it for want of data."""
 
@@ -76,20 +77,20 @@ class Resolution:
     """What so many units decide about a limit.
 
     Attributes:
-        unit: what is independent of each other, plural.
-        members: units that training saw.
-        others: units that they are compared with; 0 where each member is compared with itself.
-        certified: the smallest limit that a model which leaks nothing passes, at its expected
-            outcome.
-        pass_power: the chance that it passes this limit with all methods, as far as the number of
+        unit: word for what is independent of each other, plural.
+        members: number of units that training saw.
+        others: number of units that they are compared with; 0 where each member is compared with
+            itself.
+        certified: smallest limit that a model which leaks nothing passes, at its expected outcome.
+        pass_power: chance that it passes this limit with all methods, as far as the number of
             units goes.
-        needed: units a side with which a model that leaks nothing passes with power 0.8; None: no
-            number will do.
+        needed: number of units a side with which a model that leaks nothing passes with power 0.8;
+            None: no number will do.
         at_least: whether audits pass more often than `pass_power` says, and need fewer units.
-        kind: what the metric is.
-        deciding: methods that a pass needs within the limit.
-        confirms: the smallest leak that an audit confirms beyond the limit with power 0.8; None:
-            not planned, or none.
+        kind: kind of the metric.
+        deciding: number of methods that a pass needs within the limit.
+        confirms: smallest leak that an audit confirms beyond the limit with power 0.8; None: not
+            planned, or none.
     """
 
     unit: str
@@ -104,7 +105,12 @@ class Resolution:
     confirms: float | None = None
 
     def chance(self, limit: float, factor: float) -> float:
-        """Compute the chance that a model which leaks nothing passes the limit with so many times the units."""
+        """Compute the chance that a leak-free model passes the limit.
+
+        Args:
+            limit: limit of the policy.
+            factor: so many times the units that there are.
+        """
         members = max(1, round(factor * self.members))
         others = max(min(1, self.others), round(factor * self.others))
         return pass_power(self.kind, members, others, limit) ** self.deciding
@@ -119,15 +125,15 @@ class LimitPlan:
     """The outlook of one limit.
 
     Attributes:
-        attack: whose metric it is.
-        metric: the one that is limited.
-        max: to what; None for a least value.
+        attack: attack that measures the metric.
+        metric: metric that is limited.
+        max: largest value that is allowed; None for a least value.
         outcome: "decides": a model that leaks nothing most probably passes; "confounded" and "blind
             check too weak": see `attacks.blindness`; "lacks": the attack cannot run; "cannot pass":
             it runs, weakened. The first of `blockers`.
-        reason: why not, in words.
-        resolution: None where the data set has no units for the metric.
-        required: as the policy has it.
+        reason: why it is not decided, in words.
+        resolution: what the units decide; None where the data set has none for the metric.
+        required: whether the policy requires it.
         blockers: all that keeps it from being decided, what nobody can mend first.
         about_text: whether it limits what the documents give away, whatever the model.
         excused: whether a scan cannot measure it for want of data, and the policy does without it.
@@ -150,9 +156,10 @@ class Joint:
     """Whether a model that leaks nothing passes all limits on models.
 
     Attributes:
-        limits: that there are units for, in the policy's order, so that an audit would hold numbers
-            against them.
-        chance: that it passes all of them and that no check fires. An estimate, see `joint_chance`.
+        limits: limits that there are units for, in the policy's order, so that an audit would hold
+            numbers against them.
+        chance: chance that it passes all of them and that no check fires. An estimate, see
+            `joint_chance`.
         blocked: limits that no model passes on this data set as it is, so that none passes the
             policy.
     """
@@ -164,13 +171,13 @@ class Joint:
 
 @dataclass(frozen=True)
 class Enough:
-    """Documents with which a model that leaks nothing passes all limits in `WANTED_POWER` of audits.
+    """Documents with which a leak-free model passes all limits in `WANTED_POWER` of audits.
 
     Attributes:
-        members: documents of training in all.
-        others: unseen documents in all.
-        more_members: documents of training beyond those that there are.
-        more_others: unseen documents beyond those that there are.
+        members: number of documents of training in all.
+        others: number of unseen documents in all.
+        more_members: number of documents of training beyond those that there are.
+        more_others: number of unseen documents beyond those that there are.
     """
 
     members: int
@@ -181,12 +188,14 @@ class Enough:
 
 @dataclass(frozen=True)
 class SmallestLeaks:
-    """The smallest leaks of documents that a scan confirms with power 0.8, of the policy's first limits on each.
+    """The smallest leaks of documents that a scan confirms with power 0.8.
+
+    They are those of the policy's first limits on each.
 
     Attributes:
         area: AUC of membership; None where none is confirmed, or none is limited.
-        share: part of the training documents that give values away, less that of unseen ones; None
-            likewise.
+        share: share of the training documents that give values away, less that of unseen ones;
+            None likewise.
     """
 
     area: float | None
@@ -198,17 +207,16 @@ class Plan:
     """The plan of an audit; counts and numbers only.
 
     Attributes:
-        corpus: the data set's name.
-        sha256: of the data set.
-        policy: its name.
-        budget: of the counts.
-        limits: in the policy's order.
-        costs: of every attack that runs under the policy.
-        device: where times were taken; empty without a model.
-        documents: units of both sides that are tried at most; None: all of the budget's.
-        seconds: the time that the trials are bounded to; None: not bounded.
-        training: of each reference that can be trained, the least and the most seconds that it
-            takes.
+        corpus: name of the data set.
+        sha256: digest of the data set.
+        policy: name of the policy.
+        budget: budget of the counts.
+        limits: outlooks of the limits, in the policy's order.
+        costs: costs of every attack that runs under the policy.
+        device: device that times were taken on; empty without a model.
+        documents: number of units of both sides that are tried at most; None: all of the budget's.
+        seconds: time that the trials are bounded to; None: not bounded.
+        training: least and most seconds that each reference takes which can be trained.
     """
 
     corpus: str
@@ -235,32 +243,32 @@ class Plan:
 
     @property
     def too_small(self) -> dict[str, int]:
-        """Return how many units a side the limits need for which the data set is too small, by the unit."""
-        found: dict[str, int] = {}
+        """Return the number of units a side that limits need, by the unit with too few of them."""
+        needed: dict[str, int] = {}
         for limit in self.limits:
-            own = limit.resolution
-            if (
-                own is not None
-                and own.needed is not None
-                and limit.outcome == "too small"
-                and not limit.excused
-            ):
-                found[own.unit] = max(own.needed, found.get(own.unit, 0))
-        return found
+            if limit.outcome != "too small" or limit.excused:
+                continue
+            resolution = limit.resolution
+            if resolution is not None and resolution.needed is not None:
+                unit = resolution.unit
+                needed[unit] = max(resolution.needed, needed.get(unit, 0))
+        return needed
 
     @property
     def joint(self) -> Joint:
         """Estimate the chance that a model which leaks nothing passes all limits on models."""
-        own = [limit for limit in self.limits if not limit.about_text]
-        resolved = tuple(
-            limit for limit in own if limit.resolution is not None and not limit.excused
-        )
-        chances = [
-            limit.resolution.pass_power for limit in resolved if limit.resolution is not None
-        ]
-        return Joint(
-            resolved, joint_chance(chances), tuple(limit for limit in own if _blocked(limit))
-        )
+        resolved: list[LimitPlan] = []
+        blocked: list[LimitPlan] = []
+        chances: list[float] = []
+        for limit in self.limits:
+            if limit.about_text:
+                continue
+            if limit.resolution is not None and not limit.excused:
+                resolved.append(limit)
+                chances.append(limit.resolution.pass_power)
+            if _blocked(limit):
+                blocked.append(limit)
+        return Joint(tuple(resolved), joint_chance(chances), tuple(blocked))
 
     @property
     def leaks(self) -> SmallestLeaks | None:
@@ -281,10 +289,11 @@ class Plan:
 
 
 def _is_of_documents(limit: LimitPlan, kind: str) -> bool:
+    """Test whether a limit is on a metric of documents of this kind."""
     resolution = limit.resolution
-    return (
-        resolution is not None and resolution.unit == "documents" and resolution.kind.endswith(kind)
-    )
+    if resolution is None or resolution.unit != "documents":
+        return False
+    return resolution.kind.endswith(kind)
 
 
 def _confirmed(limits: Sequence[LimitPlan]) -> float | None:
@@ -303,12 +312,12 @@ def enough_documents(joint: Joint) -> Enough | None:
     are.
 
     Args:
-        joint: the limits that there are units for, and the chance to pass them all.
+        joint: limits that there are units for, and the chance to pass them all.
     """
-    sized = [(limit.max, limit.resolution) for limit in joint.limits]
+    resolutions = [limit.resolution for limit in joint.limits]
     documents = [
         resolution
-        for _, resolution in sized
+        for resolution in resolutions
         if resolution is not None and resolution.unit == "documents"
     ]
     if joint.chance >= WANTED_POWER or not documents:
@@ -317,35 +326,42 @@ def enough_documents(joint: Joint) -> Enough | None:
     factor = 1.0
     while factor < MOST_TIMES:
         factor *= STEP
-        chances = []
-        for limit, resolution in sized:
-            assert limit is not None
-            assert resolution is not None
-            if resolution.unit == "documents":
-                chances.append(resolution.chance(limit, factor))
-            else:
-                chances.append(resolution.pass_power)
-        if joint_chance(chances) >= WANTED_POWER:
+        if joint_chance(_chances_with(joint.limits, factor)) >= WANTED_POWER:
             members = round(factor * most.members)
             others = round(factor * most.others)
             return Enough(members, others, members - most.members, others - most.others)
     return None
 
 
-def joint_chance(chances: Iterable[float]) -> float:
-    """Estimate how often a leak-free model passes all limits, taken as independent, while no check of the scan fires.
+def _chances_with(limits: Sequence[LimitPlan], factor: float) -> list[float]:
+    """Compute the chance of each limit with so many times the documents that there are."""
+    chances: list[float] = []
+    for limit in limits:
+        resolution = limit.resolution
+        assert limit.max is not None
+        assert resolution is not None
+        if resolution.unit == "documents":
+            chances.append(resolution.chance(limit.max, factor))
+        else:
+            chances.append(resolution.pass_power)
+    return chances
 
-    The checks share one false-alarm rate (`audit.policy.checks.LEVEL`), whatever the number of
-    documents. `benchmarks/calibration/leak_free_audits.md` compares it with simulated audits.
+
+def joint_chance(chances: Iterable[float]) -> float:
+    """Estimate how often a leak-free model passes all limits while no check of the scan fires.
+
+    The limits are taken as independent. The checks share one false-alarm rate
+    (`audit.policy.checks.LEVEL`), whatever the number of documents.
+    `benchmarks/calibration/leak_free_audits.md` compares it with simulated audits.
 
     Args:
-        chances: that it passes each limit, as far as the number of units goes.
+        chances: chance that it passes each limit, as far as the number of units goes.
     """
     return (1 - LEVEL) * math.prod(chances)
 
 
 def _blocked(limit: LimitPlan) -> bool:
-    """Return whether no model can pass the limit on this data set."""
+    """Test whether no model can pass the limit on this data set."""
     if limit.excused:
         return False
     if limit.outcome == "lacks":

@@ -217,7 +217,7 @@ def _report_record(
 def _changes_since(
     previous: Path | None, record: AuditRecord, verdict: Verdict, policy: Policy
 ) -> Changes | None:
-    """Compare a record with that of the last audit, under one policy; None without an earlier one."""
+    """Compare a record with that of the last audit, under one policy; None without one."""
     if previous is None:
         return None
     earlier = read_record(previous)

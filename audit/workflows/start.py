@@ -51,12 +51,12 @@ class Check:
     """One thing that docaudit can use.
 
     Attributes:
-        name: of the thing.
-        state: "unknown" where this machine does not say.
+        name: name of the thing.
+        state: state of the thing; "unknown" where this machine does not say.
         found: versions, sizes, names; nothing that says whose machine it is.
-        needed: a scan that writes its PDF cannot do without it.
+        needed: whether a scan that writes its PDF cannot do without it.
         without: what follows from its lack; empty when it is there.
-        mend: the command, or what to do, then.
+        mend: command that mends it, or what to do.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Examination:
 
 
 def examine() -> Examination:
-    """Check everything.
+    """Check all that docaudit can use on this machine.
 
     What may break down when it is loaded is loaded in processes of its own, at the same time.
     """
@@ -89,38 +89,64 @@ def examine() -> Examination:
         extras = pool.map(_extra, EXTRAS)
         packages = _packages()
         tools = [check.result() for check in slow]
-    system = f"docaudit {__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}, "
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    itself = Check("docaudit", "ok", f"{system}{cores} cores")
-    return Examination((itself, packages, *tools, *filter(None, extras), _folder()))
+    checks = [_itself(), packages, *tools, *filter(None, extras), _folder()]
+    return Examination(tuple(checks))
+
+
+def _itself() -> Check:
+    """Name the version of docaudit, and what it runs on."""
+    if hasattr(os, "sched_getaffinity"):
+        cores: int | None = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count()
+    system = f"{platform.system()} {platform.machine()}"
+    versions = f"docaudit {__version__}, Python {platform.python_version()}"
+    return Check("docaudit", "ok", f"{versions}, {system}, {cores} cores")
 
 
 def _requirements() -> list[Requirement]:
+    """Read the packages that docaudit names; none where it is not installed."""
     try:
         return [Requirement(line) for line in importlib.metadata.requires("docaudit") or ()]
     except importlib.metadata.PackageNotFoundError:
         return []
 
 
-def _installed(wanted: Requirement) -> bool:
+def _installed(requirement: Requirement) -> bool:
+    """Test whether a package is installed in a version that will do."""
     try:
-        return wanted.specifier.contains(importlib.metadata.version(wanted.name), prereleases=True)
+        version = importlib.metadata.version(requirement.name)
     except importlib.metadata.PackageNotFoundError:
         return False
+    return requirement.specifier.contains(version, prereleases=True)
+
+
+def _is_always_needed(requirement: Requirement) -> bool:
+    """Test whether docaudit takes a package without any extra."""
+    return requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+
+
+def _is_of_extra(requirement: Requirement, extra: str) -> bool:
+    """Test whether docaudit takes a package for an extra alone."""
+    if requirement.marker is None or _is_always_needed(requirement):
+        return False
+    return requirement.marker.evaluate({"extra": extra})
 
 
 def _packages() -> Check:
     """Look for the packages that docaudit always takes."""
-    wanted = [
-        one for one in _requirements() if one.marker is None or one.marker.evaluate({"extra": ""})
-    ]
-    lacking = [str(one.name) + str(one.specifier) for one in wanted if not _installed(one)]
-    if not wanted:
+    required = [requirement for requirement in _requirements() if _is_always_needed(requirement)]
+    if not required:
         return Check(
             "packages", "unknown", "not from an installed package: python -m pip install docaudit"
         )
+    lacking = [
+        f"{requirement.name}{requirement.specifier}"
+        for requirement in required
+        if not _installed(requirement)
+    ]
     if not lacking:
-        return Check("packages", "ok", f"{len(wanted)} required packages", needed=True)
+        return Check("packages", "ok", f"{len(required)} required packages", needed=True)
     mend = f"python -m pip install {' '.join(map(repr, lacking))}"
     return Check("packages", "missing", ", ".join(lacking), True, "no scan", mend)
 
@@ -130,22 +156,19 @@ def _extra(extra: str) -> Check | None:
 
     None where docaudit is not installed.
     """
-    optional = [
-        one
-        for one in _requirements()
-        if one.marker is not None and not one.marker.evaluate({"extra": ""})
-    ]
-    own = [
-        one for one in optional if one.marker is not None and one.marker.evaluate({"extra": extra})
-    ]
-    lacking = [one.name for one in own if not _installed(one)]
-    name, without = f"extra {extra}", f"no {EXTRAS[extra]}"
-    if not own:
+    packages = [requirement for requirement in _requirements() if _is_of_extra(requirement, extra)]
+    if not packages:
         return None
+    name = f"extra {extra}"
+    without = f"no {EXTRAS[extra]}"
+    lacking = [requirement.name for requirement in packages if not _installed(requirement)]
     if lacking:
         mend = f"python -m pip install 'docaudit[{extra}]'"
         return Check(name, "missing", f"without {', '.join(lacking)}", without=without, mend=mend)
-    versions = ", ".join(f"{one.name} {importlib.metadata.version(one.name)}" for one in own)
+    versions = ", ".join(
+        f"{requirement.name} {importlib.metadata.version(requirement.name)}"
+        for requirement in packages
+    )
     return _imported(name, extra, versions, f"'docaudit[{extra}]'", without)
 
 
@@ -162,75 +185,73 @@ def _transformers() -> Check:
 
 
 def _imported(
-    name: str, imports: str, found: str, package: str, without: str, *, needed: bool = False
+    name: str, imports: str, versions: str, package: str, without: str, *, needed: bool = False
 ) -> Check:
     """Import what a thing consists of.
 
     Where torchvision is at fault, it is what is to be mended.
     """
-    said, why = _probe(["-c", f"{_TEXTS['imports'][imports]}; print(0)"])
-    if said is not None:
-        return Check(name, "ok", found, needed)
-    usual = f"python -m pip install --force-reinstall {package}"
-    return Check(
-        name,
-        "broken",
-        why,
-        needed,
-        without,
-        INSTALL["torchvision"] if "torchvision" in why else usual,
-    )
+    printed, why = _probe(["-c", f"{_TEXTS['imports'][imports]}; print(0)"])
+    if printed is not None:
+        return Check(name, "ok", versions, needed)
+    if "torchvision" in why:
+        mend = INSTALL["torchvision"]
+    else:
+        mend = f"python -m pip install --force-reinstall {package}"
+    return Check(name, "broken", why, needed, without, mend)
 
 
 def _torch() -> Check:
     """Load torch and name the devices that it can use."""
-    said, why = _probe(["-m", "audit.targets.machine"])
-    if said is None:
+    printed, why = _probe(["-m", "audit.targets.machine"])
+    reinstall = "python -m pip install --force-reinstall torch"
+    if printed is None:
         state: State = "missing" if "No module named 'torch'" in why else "broken"
-        mend = "python -m pip install --force-reinstall torch"
-        return Check("torch", state, why, True, "no scan of a model", mend)
-    found = json.loads(said)
-    gpus = [f"{gpu['name']} ({gpu['memory'] / GIGABYTE:.0f} GB)" for gpu in found["cuda"]]
-    devices = [
-        *gpus,
-        *(["Apple GPU (MPS)"] if found["mps"] else []),
-        f"CPU ({found['threads']} threads)",
-    ]
-    shown = f"torch {found['version']}: {', '.join(devices)}"
+        return Check("torch", state, why, True, "no scan of a model", reinstall)
+    machine = json.loads(printed)
+    gpus = [f"{gpu['name']} ({gpu['memory'] / GIGABYTE:.0f} GB)" for gpu in machine["cuda"]]
+    devices = [*gpus]
+    if machine["mps"]:
+        devices.append("Apple GPU (MPS)")
+    devices.append(f"CPU ({machine['threads']} threads)")
+    summary = f"torch {machine['version']}: {', '.join(devices)}"
     if not gpus and shutil.which("nvidia-smi") is not None:
-        mend = "install a build of torch for CUDA that suits the driver: python -m pip install --force-reinstall torch"
-        return Check(
-            "torch", "ok", shown, True, "no use of the NVIDIA GPU: scans run on the CPU", mend
-        )
-    return Check("torch", "ok", shown, needed=True)
+        without = "no use of the NVIDIA GPU: scans run on the CPU"
+        mend = f"install a build of torch for CUDA that suits the driver: {reinstall}"
+        return Check("torch", "ok", summary, True, without, mend)
+    return Check("torch", "ok", summary, needed=True)
 
 
 def _pango() -> Check:
     """Load the libraries that draw the PDF."""
-    said, why = _probe(["-c", "import weasyprint; print(weasyprint.__version__)"])
-    if said is not None:
-        return Check("pango", "ok", f"weasyprint {said} with pango", needed=True)
+    version, why = _probe(["-c", "import weasyprint; print(weasyprint.__version__)"])
+    if version is not None:
+        return Check("pango", "ok", f"weasyprint {version} with pango", needed=True)
     without = "no report.pdf; the verdict, report.html and record.json are written all the same"
     if "No module named" in why:
         return Check("pango", "missing", why, True, without, "python -m pip install weasyprint")
-    lacks = "cannot load library" in why
-    found = "its libraries cannot be loaded" if lacks else why
-    return Check("pango", "missing" if lacks else "broken", found, True, without, INSTALL["pango"])
+    if "cannot load library" in why:
+        why = "its libraries cannot be loaded"
+        return Check("pango", "missing", why, True, without, INSTALL["pango"])
+    return Check("pango", "broken", why, True, without, INSTALL["pango"])
 
 
 def _tesseract() -> Check:
     """Ask the program that reads pages for its version and languages."""
-    without = "no words for pages that have none (docaudit ocr), no proof that a removed answer cannot be read any more"
+    without = (
+        "no words for pages that have none (docaudit ocr), "
+        "no proof that a removed answer cannot be read any more"
+    )
+    mend = INSTALL["tesseract"]
     if shutil.which("tesseract") is None:
-        return Check(
-            "tesseract", "missing", "not on the PATH", False, without, INSTALL["tesseract"]
-        )
+        return Check("tesseract", "missing", "not on the PATH", False, without, mend)
     version = _lines(["tesseract", "--version"])
     languages = [name for name in _lines(["tesseract", "--list-langs"])[1:] if name != "osd"]
-    found = f"{version[0] if version else 'it does not start'}, languages: {', '.join(languages) or 'none'}"
+    program = version[0] if version else "it does not start"
+    summary = f"{program}, languages: {', '.join(languages) or 'none'}"
     if not version or not languages:
-        return Check("tesseract", "broken", found, False, without, INSTALL["tesseract"])
-    return Check("tesseract", "ok", found)
+        return Check("tesseract", "broken", summary, False, without, mend)
+    return Check("tesseract", "ok", summary)
 
 
 def _folder() -> Check:
@@ -239,51 +260,56 @@ def _folder() -> Check:
     if not os.access(Path.cwd(), os.W_OK):
         return Check("this folder", "missing", "cannot be written", True, "no reports in it", mend)
     free = shutil.disk_usage(Path.cwd()).free
-    found = f"can be written, {free / GIGABYTE:.1f} GB free"
+    space = f"can be written, {free / GIGABYTE:.1f} GB free"
     if free < LEAST_DISK:
-        return Check("this folder", "missing", found, True, "a scan may not finish", mend)
-    return Check("this folder", "ok", found, needed=True)
+        return Check("this folder", "missing", space, True, "a scan may not finish", mend)
+    return Check("this folder", "ok", space, needed=True)
 
 
 def _probe(arguments: Sequence[str]) -> tuple[str | None, str]:
-    """Return the last line that a Python program prints.
+    """Return the last line that a Python program prints, and an empty text.
 
-    None with the last line of its error where it fails.
+    None and the last line of its error where it fails.
     """
     # Without this folder, which may hold a torch.py of somebody else; with the folder that docaudit
     # itself is from.
-    paths = [
-        *filter(None, [os.environ.get("PYTHONPATH")]),
-        str(Path(__file__).resolve().parents[2]),
-    ]
+    paths = [str(Path(__file__).resolve().parents[2])]
+    search_path = os.environ.get("PYTHONPATH")
+    if search_path:
+        paths.insert(0, search_path)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-    done = _run([sys.executable, "-P", *arguments], environment)
-    if isinstance(done, Exception):
-        return None, type(done).__name__
-    said, why = done.stdout.strip().splitlines(), done.stderr.strip().splitlines()
-    if done.returncode == 0 and said:
-        return said[-1], ""
+    process = _run([sys.executable, "-P", *arguments], environment)
+    if isinstance(process, Exception):
+        return None, type(process).__name__
+    printed = process.stdout.strip().splitlines()
+    if process.returncode == 0 and printed:
+        return printed[-1], ""
+    return None, _failure(process)
+
+
+def _failure(process: subprocess.CompletedProcess[str]) -> str:
+    """Say in a line why a Python program failed."""
+    errors = process.stderr.strip().splitlines()
     # The first error is the cause of those that follow it.
-    causes = [line for line in why if _ERROR.match(line)] or why[-1:]
-    if not causes or done.returncode <= 0:
-        return None, f"it ended with code {done.returncode}"
+    causes = [line for line in errors if _ERROR.match(line)] or errors[-1:]
+    if not causes or process.returncode <= 0:
+        return f"it ended with code {process.returncode}"
     # Folders name their owner.
-    return None, " ".join(word.rpartition("/")[2].rpartition("\\")[2] for word in causes[0].split())
+    return " ".join(word.rpartition("/")[2].rpartition("\\")[2] for word in causes[0].split())
 
 
 def _lines(command: Sequence[str]) -> list[str]:
     """Run a program and return the lines it prints; none where it fails."""
-    done = _run(command)
-    return (
-        []
-        if isinstance(done, Exception) or done.returncode
-        else (done.stdout or done.stderr).splitlines()
-    )
+    process = _run(command)
+    if isinstance(process, Exception) or process.returncode:
+        return []
+    return (process.stdout or process.stderr).splitlines()
 
 
 def _run(
     command: Sequence[str], env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str] | Exception:
+    """Run a program, and return what it printed, or why it could not be run."""
     try:
         return subprocess.run(
             command, capture_output=True, text=True, errors="replace", timeout=SECONDS, env=env
@@ -314,25 +340,39 @@ def find_demo(out: Path) -> AuditRecord | None:
         UsageError: the folder holds something else.
         EngineError: it is no folder.
     """
-    with writing(out):
-        held = {path.name for path in out.iterdir()} if out.exists() else set()
-    if not held:
+    names = _list_names(out)
+    if not names:
         return None
-    record = read(out) if "record.json" in held else None
-    if not (out / SAMPLE / MODEL).is_dir() or (record is not None and record.corpus.name != NAME):
+    record = None
+    if "record.json" in names:
+        record = read(out)
+    is_of_other_data = record is not None and record.corpus.name != NAME
+    if is_of_other_data or not (out / SAMPLE / MODEL).is_dir():
         raise UsageError(*wording("no_demo", out=out))
-    if record is None or record.environment.docaudit != __version__ or not held.issuperset(REPORTS):
+    if record is None or record.environment.docaudit != __version__:
         return None
-    return record
+    return record if names.issuperset(REPORTS) else None
+
+
+def _list_names(folder: Path) -> set[str]:
+    """List the names of what a folder holds; none where it is not there.
+
+    Raises:
+        EngineError: it is no folder.
+    """
+    with writing(folder):
+        if folder.exists():
+            return {path.name for path in folder.iterdir()}
+    return set()
 
 
 def open_demo(out: Path, documents: int = DOCUMENTS, only: tuple[str, ...] = ()) -> Session:
     """Copy the sample into the folder of the reports, and open a scan of it on the CPU.
 
     Args:
-        out: the folder of the reports.
-        documents: that are tried.
-        only: the attacks to run; all when empty.
+        out: folder of the reports.
+        documents: number of documents that are tried.
+        only: names of the attacks to run; all when empty.
 
     Raises:
         DocauditError: the folder cannot be written.
@@ -345,14 +385,23 @@ def open_demo(out: Path, documents: int = DOCUMENTS, only: tuple[str, ...] = ())
         copy_sample(copied)
     # The model is so small that a second thread only waits, for minutes where the machine is busy.
     use_threads(1)
-    folders = copied / MODEL, copied / "data", out
     return open_session(
-        ScanOptions(*folders, budget="quick", documents=documents, only=only, device="cpu")
+        ScanOptions(
+            model_dir=copied / MODEL,
+            data_dir=copied / "data",
+            out=out,
+            budget="quick",
+            documents=documents,
+            only=only,
+            device="cpu",
+        )
     )
 
 
 def copy_sample(destination: Path) -> None:
-    """Write model and data of the sample: the receipts without their pictures, which this model does not see.
+    """Write model and data of the sample: the receipts without their pictures.
+
+    This model does not see pictures.
 
     Raises:
         OSError: a file cannot be written.
@@ -364,27 +413,34 @@ def copy_sample(destination: Path) -> None:
 
 
 def _files() -> Iterator[tuple[str, bytes]]:
+    """Yield the name and content of each file of the sample."""
     source = shipped_folder("sample_models") / "receipts"
-    for name, there in (("model", MODEL), (f"data/{_REFERENCE}", f"data/{_REFERENCE}")):
-        for path in sorted((source / name).iterdir()):
-            yield f"{there}/{path.name}", path.read_bytes()
-    rows = map(
-        json.loads, (source / "data" / "documents.jsonl").read_text(encoding="utf-8").splitlines()
-    )
-    pages = ({key: value for key, value in row.items() if key != "image"} for row in rows)
-    yield (
-        "data/documents.jsonl",
-        "".join(json.dumps(page, ensure_ascii=False) + "\n" for page in pages).encode(),
-    )
-    manifest = tomllib.loads((source / "data" / "manifest.toml").read_text(encoding="utf-8"))
+    data = source / "data"
+    for path in sorted((source / "model").iterdir()):
+        yield f"{MODEL}/{path.name}", path.read_bytes()
+    for path in sorted((data / _REFERENCE).iterdir()):
+        yield f"data/{_REFERENCE}/{path.name}", path.read_bytes()
+    yield "data/documents.jsonl", _without_images(data / "documents.jsonl").encode()
+    manifest = tomllib.loads((data / "manifest.toml").read_text(encoding="utf-8"))
     manifest |= {"name": NAME, "references": {"auxiliary": _REFERENCE}}
     yield "data/manifest.toml", tomli_w.dumps(manifest).encode()
 
 
+def _without_images(path: Path) -> str:
+    """Return the lines of a documents file, none of which names an image."""
+    lines: list[str] = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        row.pop("image", None)
+        lines.append(json.dumps(row, ensure_ascii=False) + "\n")
+    return "".join(lines)
+
+
 def describe(record: AuditRecord, *, verbose: bool = True) -> Iterator[str]:
-    """Say what was done, and if `verbose` in a line for each attack the worst that it found."""
+    """Say what was done, and if `verbose` the worst that each attack found, a line each."""
     ran = [*record.completed]
-    members, seconds = record.corpus.documents["member"], record.timing.seconds
+    members = record.corpus.documents["member"]
+    seconds = record.timing.seconds
     yield _TEXTS["demo"].format(members=members, attacks=len(ran), seconds=seconds)
     if not verbose:
         return

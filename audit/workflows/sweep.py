@@ -75,10 +75,10 @@ class CheckpointAudit:
 
 
 def find_checkpoints(pattern: str) -> Sweep:
-    """Find the folders that a pattern matches, by epoch, training step, number in the name, or name.
+    """Find the folders that a pattern matches, in the order of their training.
 
-    The first of these that all of them have, and no two share, is taken: epoch and step as the
-    Trainer of transformers wrote them.
+    That is by epoch, training step, number in the name, or name: the first of these that all of
+    them have, and no two share. Epoch and step are taken as the Trainer of transformers wrote them.
 
     Raises:
         UsageError: nothing matches, or two matches would write into one folder.
@@ -161,7 +161,7 @@ class _SweepFolder:
             self.is_claimed = True
 
     def clear_refused(self) -> None:
-        """Remove older verdicts on checkpoints that are refused now: they are none of this sweep."""
+        """Remove older verdicts on checkpoints that are refused now: none is of this sweep."""
         while self.is_claimed and self.refused:
             scan = self.refused.pop()
             if scan.out.is_dir():
