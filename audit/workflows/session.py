@@ -353,25 +353,33 @@ def choose_attacks(options: ScanOptions, given: AttackParameters | None) -> tupl
     Raises:
         UsageError: there is no such budget or attack.
     """
+    _refuse_unknown(options)
+    attacks: list[Attack]
+    if options.forgotten is None:
+        kinds = [kind for kind in BATTERY if not options.only or kind.name in options.only]
+        attacks = [kind.preset(options.budget) for kind in kinds]
+    else:
+        attacks = [replace(MembershipInference.preset(options.budget), two_sided=True)]
+    if given is not None:
+        attacks = [given.applied(attack) for attack in attacks]
+    return tuple(attacks)
+
+
+def _refuse_unknown(options: ScanOptions) -> None:
+    """Refuse a budget or an attack that does not exist."""
     if options.budget not in SHARES:
         raise UsageError(f"no budget is called {options.budget!r}", f"one of {', '.join(SHARES)}")
     names = [kind.name for kind in BATTERY]
     unknown = [name for name in options.only if name not in names]
     if unknown:
         raise UsageError(f"no attack is called {unknown[0]!r}", f"one of {', '.join(names)}")
-    kinds = [kind for kind in BATTERY if not options.only or kind.name in options.only]
-    attacks = tuple(kind.preset(options.budget) for kind in kinds)
-    if options.forgotten is not None:
-        attacks = (replace(MembershipInference.preset(options.budget), two_sided=True),)
-    if given is None:
-        return attacks
-    return tuple(given.applied(attack) for attack in attacks)
 
 
 def refuse_changed(session: Session) -> None:
-    """Hash the files of the model again, those of an adapter's base too, and compare them with its card.
+    """Hash the files of the model again, and compare them with its card.
 
-    It reads them whole: sizes and dates are the owner's to set.
+    Those of an adapter's base are among them. It reads them whole: sizes and dates are the owner's
+    to set.
 
     Raises:
         TargetError: they are not what they were before the model was loaded.

@@ -1,7 +1,8 @@
-"""Values of units behind metrics, kept in the evidence, and the differences of two scans that they give as pairs.
+"""Values of units behind metrics, kept in the evidence.
 
-Units and clusters are hashed: only their identity is needed. A file names the result that it
-belongs to, so that values of another scan are never taken for it.
+Values of two scans give their difference as pairs. Units and clusters are hashed: only their
+identity is needed. A file names the result that it belongs to, so that values of another scan are
+never taken for it.
 """
 
 import hashlib
@@ -40,26 +41,33 @@ class _Column:
 
 
 @dataclass(frozen=True, config=STRICT)
-class _Kept:
+class _Stored:
+    """The values behind a result as a file holds them.
+
+    Attributes:
+        result: digest of the result that they belong to.
+        metrics: values by metric.
+    """
+
     result: str
     metrics: dict[str, _Column]
 
 
-_KEPT: TypeAdapter[_Kept] = TypeAdapter(_Kept)
+_STORED: TypeAdapter[_Stored] = TypeAdapter(_Stored)
 
 
 def write_scores(evidence: Path, result: Result, scores: Mapping[str, UnitScores]) -> None:
     """Keep the values behind a result.
 
     Args:
-        evidence: the folder for the owner alone.
-        result: of the attack.
-        scores: by metric, see `Attack.evidence`.
+        evidence: folder for the owner alone.
+        result: result of the attack.
+        scores: values by metric, see `Attack.evidence`.
 
     Raises:
         EngineError: the file cannot be written.
     """
-    columns = {metric: _column(own) for metric, own in scores.items()}
+    columns = {metric: _column(unit_scores) for metric, unit_scores in scores.items()}
     content = {"result": _identity(result), "metrics": columns}
     path = _path(evidence, result.attack)
     write_atomically(path, json.dumps(content, allow_nan=False).encode() + b"\n", mode=0o600)
@@ -77,34 +85,35 @@ def read_scores(evidence: Path, result: Result) -> dict[str, UnitScores] | None:
     if not path.is_file():
         return None
     try:
-        kept = _KEPT.validate_json(path.read_bytes())
-        scores = {metric: _scores(own) for metric, own in kept.metrics.items()}
+        stored = _STORED.validate_json(path.read_bytes())
+        scores = {metric: _scores(column) for metric, column in stored.metrics.items()}
     except OSError as error:
         raise RecordError(f"{path}: {error.strerror or 'cannot be read'}") from None
     except (ValidationError, ValueError):
         raise RecordError(
             f"{path}: damaged", "scan again into the same folder: outcomes are in its journal"
         ) from None
-    return scores if kept.result == _identity(result) else None
+    return scores if stored.result == _identity(result) else None
 
 
 def _path(evidence: Path, attack: str) -> Path:
+    """Name the file with the values behind an attack's result."""
     return evidence / f"units-{attack}.json"
 
 
 def _identity(result: Result) -> str:
     """Hash a result as its attack returned it, without what the checks of the scan change."""
     result = replace(result, checks=(), confounded=None, unvouched=False)
-    return hashlib.sha256(
-        json.dumps(_RESULT.dump_python(result, mode="json"), sort_keys=True).encode()
-    ).hexdigest()
+    text = json.dumps(_RESULT.dump_python(result, mode="json"), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _column(scores: UnitScores) -> dict[str, Any]:
+    """Turn values into JSON, units and clusters hashed; see `_Column`."""
     return {
         "units": _hashed(scores.units),
         "clusters": _hashed(scores.clusters),
-        "member": [bool(own) for own in scores.member],
+        "member": [bool(is_member) for is_member in scores.member],
         "values": [float(value) if np.isfinite(value) else None for value in scores.values],
         "kind": scores.kind,
         "limits": [float(limit) for limit in scores.limits],
@@ -112,12 +121,14 @@ def _column(scores: UnitScores) -> dict[str, Any]:
 
 
 def _scores(column: _Column) -> UnitScores:
-    n = len(column.units)
-    if len(set(column.units)) != n or {
-        len(column.clusters),
-        len(column.member),
-        len(column.values),
-    } != {n}:
+    """Turn JSON into values.
+
+    Raises:
+        ValueError: the columns do not belong together.
+    """
+    n_units = len(column.units)
+    lengths = {len(column.clusters), len(column.member), len(column.values)}
+    if lengths != {n_units} or len(set(column.units)) != n_units:
         raise ValueError("columns of different lengths, or a unit twice")
     values = np.array([np.nan if value is None else value for value in column.values], np.float64)
     return UnitScores(
@@ -131,36 +142,48 @@ def _scores(column: _Column) -> UnitScores:
 
 
 def _hashed(names: Sequence[str]) -> list[str]:
+    """Hash names, so that their identity alone is left."""
     return [hashlib.sha256(str(name).encode()).hexdigest()[:16] for name in names]
 
 
 def effect_of(
     effect: Effect, scores: tuple[UnitScores | None, UnitScores | None], rng: np.random.Generator
 ) -> Effect:
-    """Fill in the difference, or why there is none.
+    """Fill the difference into an effect, or why there is none.
 
     Args:
-        effect: with the number before and after.
-        scores: the values by unit behind it, before and after; None: there are none.
-        rng: the source of randomness.
+        effect: effect with the number before and after.
+        scores: values by unit behind it, before and after; None: there are none.
+        rng: source of randomness.
     """
-    one, other = effect.before, effect.after
-    if not (isinstance(one, Estimate) and isinstance(other, Estimate)):
-        reasons = (
-            "not measured" if item is None else f"{NOT_RESOLVED}: {getattr(item, 'reason', '')}"
-            for item in (one, other)
-            if not isinstance(item, Estimate)
-        )
-        return replace(effect, note="; ".join(dict.fromkeys(reasons)))
+    old = effect.before
+    new = effect.after
+    if not isinstance(old, Estimate) or not isinstance(new, Estimate):
+        return replace(effect, note=_why_no_difference(old, new))
     before, after = scores
-    paired = None if before is None or after is None else paired_difference(before, after, rng)
-    return filled(effect, paired or joined_difference(one, other), one)
+    difference: Difference | None = None
+    if before is not None and after is not None:
+        difference = paired_difference(before, after, rng)
+    if difference is None:
+        difference = joined_difference(old, new)
+    return filled(effect, difference, old)
 
 
-def filled(effect: Effect, found: Difference, before: Estimate) -> Effect:
+def _why_no_difference(*measured: Measurement | None) -> str:
+    """Say why measurements make no difference, each reason once."""
+    reasons: list[str] = []
+    for item in measured:
+        if item is None:
+            reasons.append("not measured")
+        elif not isinstance(item, Estimate):
+            reasons.append(f"{NOT_RESOLVED}: {getattr(item, 'reason', '')}")
+    return "; ".join(dict.fromkeys(reasons))
+
+
+def filled(effect: Effect, difference: Difference, before: Estimate) -> Effect:
     """Fill a difference and its p-value into an effect."""
-    difference = estimate(f"{effect.metric}.change", found.interval, before.unit, 0.0, "chance")
-    return replace(effect, difference=difference, p=found.p, paired=found.paired, note="")
+    change = estimate(f"{effect.metric}.change", difference.interval, before.unit, 0.0, "chance")
+    return replace(effect, difference=change, p=difference.p, paired=difference.paired, note="")
 
 
 def measurement(result: Result, metric: str) -> Measurement | None:
