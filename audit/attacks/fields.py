@@ -3,11 +3,10 @@
 Models that answer questions about a page's words: the published attack (Dentan et al. 2024) knows
 taggers, SPADE and masked language models; its authors attack no model that writes answers. What it
 needs of a target is the training loss of one page as a function of the page's tokens. A model that
-reads these tokens and writes an answer has such a loss
-for every question that it was trained to answer: minus the mean log-probability of the answer's
-tokens, its end among them. So algorithm 2 stays as it is. The public model proposes candidates for
-each hidden token, and the target's loss is read with each candidate in place; that loss is the mean
-over questions about the page.
+reads these tokens and writes an answer has such a loss for every question that it was trained to
+answer: minus the mean log-probability of the answer's tokens, its end among them. So algorithm 2
+stays as it is. The public model proposes candidates for each hidden token, and the target's loss is
+read with each candidate in place; that loss is the mean over questions about the page.
 
 As the published adversary knows a page's labels, this one knows its questions and answers, except
 those that give the hidden value away. Whatever a model remembers shows only as far as the answers

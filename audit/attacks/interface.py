@@ -1,6 +1,6 @@
 """The attack interface: trials, an attempt at each, a measure of all outcomes.
 
-The sides and references compared.
+It also names the sides that attacks compare, and the references that they take.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from audit.targets.interface import (
 
 AUDITED: tuple[Split, Split] = ("member", "heldout")
 LABELS: Mapping[Split, str] = {"member": "member", "heldout": "held-out"}
+"""The splits as labels name them."""
 WORDS: Mapping[Split, str] = {"member": "training", "heldout": "unseen"}
-"""The splits as reasons name them."""
 """The splits as sentences name them."""
 
 

@@ -126,7 +126,7 @@ def blind_checks(
     It describes what a scan with this budget compares, but for documents that a model turns out not
     to read, or none of whose fields its tokens spell, and before those of providers are cut to as
     many on both sides, which takes the model's questions. Most of its time goes into opening page
-    images (`blindness.MAX_UNITS`).
+    images (`blind_baseline.MAX_UNITS`).
 
     Args:
         corpus: the data set.

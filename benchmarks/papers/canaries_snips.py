@@ -5,7 +5,7 @@
 
 trains 10 models in each cell of 3 numbers of copies and 7 rows of defences, with one canary of each
 pattern (color, pin, call) of n = 4 unknown words, and attacks each: the relaxed attack
-(`audit.attacks.canaries.inversion`), the enumeration of all completions, and the paper's trivial
+(`audit.attacks.canaries.search`), the enumeration of all completions, and the paper's trivial
 attack on free vectors. A line for each model goes into `--work` as soon as it is done; what is
 there is not made again. `--stage report` writes `canaries_snips/` from these lines,
 whichever models are missing.

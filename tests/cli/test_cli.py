@@ -180,7 +180,7 @@ def test_two_scans_never_share_a_folder(models, data, tmp_path):
     assert not (tmp_path / "out" / "record.json").exists()
 
 
-# The exit-code table of DESIGN.md, for gate and report; scans of each kind are above, below and in
+# Exit codes of the command line, for gate and report; scans of each kind are above, below and in
 # samples.
 
 

@@ -267,7 +267,7 @@ def excess(
 ) -> Measurement:
     """Compute (attack - baseline) on member fields minus the same on held-out fields.
 
-    See methods.md#held-out-control.
+    See methods.md#control-on-unseen-fields.
 
     Args:
         name: name of the metric.

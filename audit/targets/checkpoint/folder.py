@@ -103,7 +103,7 @@ def stated_guarantee(model: AnyFolder) -> tuple[PrivacyCard | None, tuple[str, .
 
 
 NumberFormat = Literal["auto", "float32", "bfloat16"]
-"""What weights are held in; "auto": see `audit.targets.encoders.loading.load_model`."""
+"""What weights are held in; "auto": see `audit.targets.checkpoint.loading.load_model`."""
 
 
 @dataclass(frozen=True, eq=False)

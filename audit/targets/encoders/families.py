@@ -31,7 +31,7 @@ from audit.targets.encoded_page import Encoding, PageImage, Pixels, PixelScale
 from audit.targets.encoders.heads import HeadName
 
 OpenImage = Callable[[Document], Image]
-"""Opens a document's page, bounded: `audit.corpus.canaries.schema.open_page` of a corpus."""
+"""Opens a document's page, bounded: `audit.corpus.canaries.pages.open_page` of a corpus."""
 CACHED_BYTES = 128 * 2**20
 """What the resized pages of one target may take in memory: all 626 receipts of SROIE at 256 x 256
 pixels."""
