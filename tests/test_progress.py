@@ -101,7 +101,7 @@ def test_a_terminal_shows_a_bar_on_one_line_and_takes_it_away(monkeypatch, width
     monkeypatch.setenv("TERM", "xterm")
     for name in ("NO_COLOR", "CI"):
         monkeypatch.delenv(name, raising=False)
-    with Reporter() as progress:
+    with Reporter(Clock()) as progress:
         progress.stage(
             "attack 2 of 7 (Answers given after they were removed from the page)", 12_000
         )
