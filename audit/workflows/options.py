@@ -83,25 +83,27 @@ class ScanOptions:
 
     @property
     def evidence(self) -> Path:
-        """The folder for what only the owner may see."""
+        """Return the folder for what only the owner may see."""
         return self.evidence_dir or self.out / EVIDENCE
 
     @property
     def paths(self) -> dict[str, str]:
-        """The folders of model and data as they were given, by their names in commands.
+        """Return the folders of model and data as they were given, by their names in commands.
 
         See `first_action`.
         """
-        named = {"MODEL_DIR": self.model_dir, "DATA_DIR": self.data_dir}
-        return {name: str(path) for name, path in named.items() if path != Path()}
+        folders = {"MODEL_DIR": self.model_dir, "DATA_DIR": self.data_dir}
+        return {name: str(path) for name, path in folders.items() if path != Path()}
 
     def below(self, *parts: str) -> ScanOptions:
         """Return the same scan in a folder below `out`.
 
         Its evidence goes below `evidence_dir` where there is one.
         """
-        evidence = None if self.evidence_dir is None else self.evidence_dir.joinpath(*parts)
-        return replace(self, out=self.out.joinpath(*parts), evidence_dir=evidence)
+        below = replace(self, out=self.out.joinpath(*parts))
+        if self.evidence_dir is None:
+            return below
+        return replace(below, evidence_dir=self.evidence_dir.joinpath(*parts))
 
 
 def check_work(options: ScanOptions) -> None:
@@ -170,10 +172,10 @@ def refuse_inside(name: str, folder: Path, option: str, written: Path) -> None:
     """Refuse to write into a folder that is audited.
 
     Args:
-        name: of the argument that names the folder.
-        folder: a model, or a data set; anything else is refused when it is opened.
-        option: that names what is written.
-        written: a folder.
+        name: name of the argument that names the folder.
+        folder: folder of a model, or of a data set; anything else is refused when it is opened.
+        option: option that names what is written.
+        written: folder that is written into.
 
     Raises:
         UsageError: it lies in the other one.
@@ -202,7 +204,8 @@ def writing(folder: Path, option: str = "--out") -> Iterator[None]:
 
 
 def _report_names() -> tuple[str, ...]:
-    """Name the files of a report and a trend; imported late, as a plan draws neither."""
+    """Name the files of a report and a trend."""
+    # Imported late, as a plan draws neither.
     from audit.report.files import NAMES, TREND_NAMES
 
     return (*NAMES, *TREND_NAMES)
@@ -218,7 +221,10 @@ def _refuse_foreign(out: Path) -> None:
 
 
 def _refuse_link(evidence: Path) -> None:
-    """Refuse a link in place of the folder for evidence: what it leads to would be closed, and take personal text."""
+    """Refuse a link in place of the folder for evidence.
+
+    What it leads to would be closed, and take personal text.
+    """
     if evidence.is_symlink():
         raise UsageError(
             f"{evidence}: is a link to another folder", "name that folder with --evidence"
@@ -227,11 +233,13 @@ def _refuse_link(evidence: Path) -> None:
 
 @contextmanager
 def claim_folder(out: Path, evidence: Path | None = None) -> Iterator[None]:
-    """Hold `out` for one scan: made when missing, its older record moved aside, its older reports removed.
+    """Hold `out` for one scan.
+
+    It is made when missing, its older record is moved aside, its older reports are removed.
 
     Args:
-        out: the folder of record and reports.
-        evidence: see `hold_evidence`; None: within `out`.
+        out: folder of record and reports.
+        evidence: folder of the evidence, see `hold_evidence`; None: within `out`.
 
     Raises:
         EngineError: a folder cannot be written, or another scan holds it.
@@ -252,24 +260,24 @@ def hold_evidence(out: Path, evidence: Path) -> Iterator[Path]:
     All its files are private at the end.
 
     Args:
-        out: the folder of what may be passed on, which is held already.
-        evidence: made when missing.
+        out: folder of what may be passed on, which is held already.
+        evidence: folder of the evidence, made when missing.
 
     Raises:
         EngineError: it cannot be written, or another scan holds it.
         UsageError: it is no folder for evidence: it holds `out`, or files of something else.
     """
-    own = evidence.absolute() == (out / EVIDENCE).absolute()
-    with writing(evidence, "--out" if own else "--evidence"):
-        if own:
+    is_within = evidence.absolute() == (out / EVIDENCE).absolute()
+    with writing(evidence, "--out" if is_within else "--evidence"):
+        if is_within:
             _refuse_link(evidence)
         else:
             _refuse_shared(out, evidence)
         evidence.mkdir(mode=0o700, parents=True, exist_ok=True)
         _close(evidence)
-    with ExitStack() as held:
-        if not own:
-            held.enter_context(exclusive(evidence))
+    with ExitStack() as stack:
+        if not is_within:
+            stack.enter_context(exclusive(evidence))
         try:
             yield evidence
         finally:
@@ -290,9 +298,11 @@ def protect(evidence: Path) -> None:
 
 
 def _close(evidence: Path) -> None:
+    """Close a folder to everybody but its owner, and to git."""
     evidence.chmod(0o700)
-    if not (evidence / _IGNORE).exists():
-        (evidence / _IGNORE).write_text(_EVERYTHING, encoding="utf-8")
+    ignore = evidence / _IGNORE
+    if not ignore.exists():
+        ignore.write_text(_EVERYTHING, encoding="utf-8")
 
 
 def _refuse_shared(out: Path, evidence: Path) -> None:
@@ -309,25 +319,27 @@ def _refuse_shared(out: Path, evidence: Path) -> None:
 def make_private(folder: Path) -> None:
     """Take everything in a folder away from everybody but its owner."""
     for place, folders, files in os.walk(folder):
-        for name, mode in (
-            *((name, 0o700) for name in folders),
-            *((name, 0o600) for name in files),
-        ):
-            path = Path(place, name)
-            # A file that goes meanwhile gives nothing away; the folder itself is closed in any
-            # case.
-            with suppress(OSError):
-                if not path.is_symlink():
-                    path.chmod(mode)
+        for name in folders:
+            _restrict(Path(place, name), 0o700)
+        for name in files:
+            _restrict(Path(place, name), 0o600)
+
+
+def _restrict(path: Path, mode: int) -> None:
+    """Set the mode of a file or folder, unless it is a link."""
+    # A file that goes meanwhile gives nothing away; the folder itself is closed in any case.
+    with suppress(OSError):
+        if not path.is_symlink():
+            path.chmod(mode)
 
 
 def warn_of_other_record(out: Path, model: str, data: str) -> tuple[str, ...]:
     """Say that a scan takes the place of the record of another model or data set, whose reports go.
 
     Args:
-        out: the folder of the scan.
-        model: the sha256 of the model that is to be scanned.
-        data: the sha256 of the data set.
+        out: folder of the scan.
+        model: sha256 of the model that is to be scanned.
+        data: sha256 of the data set.
     """
     try:
         record = records.read(out)
@@ -346,15 +358,17 @@ def warn_of_other_record(out: Path, model: str, data: str) -> tuple[str, ...]:
 
 
 def _clear(out: Path, evidence: Path) -> None:
-    """Move an older record aside and remove what was drawn from it, so that nothing shows another scan's verdict."""
+    """Move an older record aside and remove what was drawn from it.
+
+    So nothing shows the verdict of another scan.
+    """
     from audit.report.revealed import NAME
 
     with writing(out):
         if (out / "record.json").exists():
             os.replace(out / "record.json", out / PREVIOUS)
-        for path in [
-            *(out / name for name in _report_names()),
-            evidence / NAME,
-            *evidence.glob("failure-*.txt"),
-        ]:
+        stale = [out / name for name in _report_names()]
+        stale.append(evidence / NAME)
+        stale += evidence.glob("failure-*.txt")
+        for path in stale:
             path.unlink(missing_ok=True)
