@@ -25,7 +25,7 @@ HALF = 0.5
 choice."""
 
 SEED = 0
-"""Of a scan that is not told another: which trials a plan expects a budget to take."""
+"""Seed of a scan that is told no other: a plan expects a budget to take the trials of this draw."""
 PUBLIC = "public"
 """The stratum of public documents, which are compared with and not attacked."""
 FOLDS = "folds"
@@ -48,28 +48,42 @@ def sample(
 
     Args:
         trials: all that could be tried.
-        share: of the trials of each stratum; where units are bounded, at least one of each.
-        seed: of the order.
-        documents: units on both sides together at most, as many of each as there are; public ones
+        share: share of the trials of each stratum; where units are bounded, at least one trial of
+            each unit is taken.
+        seed: seed of the order.
+        documents: number of units on both sides together at most, divided evenly; public ones
             stay.
-        part: of the units of each side, at least one.
+        part: part of the units of each side that is taken, at least one unit.
     """
     strata: dict[str, list[Trial]] = defaultdict(list)
     for trial in trials:
         strata[trial.stratum].append(trial)
-    kept = None if documents is None and part >= 1 else _kept_units(strata, seed, documents, part)
-    taken = []
+    units: Mapping[str, set[str]] = {}
+    if documents is not None or part < 1:
+        units = _choose_units(strata, seed, documents, part)
+    sampled: list[Trial] = []
     for name, members in sorted(strata.items()):
         if name == FOLDS:
-            taken += sorted(members, key=lambda trial: trial.id)
-            continue
-        ordered = _round_robin(members, np.random.default_rng([seed, *name.encode()]))
-        least = 0
-        if kept is not None and (side := side_of(name)) in kept:
-            ordered = [trial for trial in ordered if trial.cluster in kept[side]]
-            least = len({trial.cluster for trial in ordered})
-        taken += ordered[: max(math.ceil(share * len(ordered)), least)]
-    return taken
+            sampled += sorted(members, key=lambda trial: trial.id)
+        else:
+            ordered = _round_robin(members, np.random.default_rng([seed, *name.encode()]))
+            sampled += _take_share(ordered, share, units.get(side_of(name)))
+    return sampled
+
+
+def _take_share(ordered: Sequence[Trial], share: float, units: set[str] | None) -> Sequence[Trial]:
+    """Take the beginning of a stratum.
+
+    Args:
+        ordered: trials of the stratum in their order.
+        share: share of the trials that is taken.
+        units: units whose trials are taken, at least one of each; None: they are not bounded.
+    """
+    if units is None:
+        return ordered[: math.ceil(share * len(ordered))]
+    bounded = [trial for trial in ordered if trial.cluster in units]
+    least = len({trial.cluster for trial in bounded})
+    return bounded[: max(math.ceil(share * len(bounded)), least)]
 
 
 def choose_shares(seconds: Mapping[str, float], least: float) -> dict[str, float]:
@@ -81,15 +95,15 @@ def choose_shares(seconds: Mapping[str, float], least: float) -> dict[str, float
     never fit, or the attack would have been among the first.
 
     Args:
-        seconds: that all trials of an attack take, by its name.
+        seconds: time that all trials of an attack take, by its name.
         least: share that every attack takes, whatever the time.
     """
     shares = dict.fromkeys(seconds, least)
     cheapest_first = sorted(seconds, key=lambda name: seconds[name])
-    whole = 0.0
+    total = 0.0
     for name in cheapest_first:
-        whole += seconds[name]
-        if whole > SECONDS:
+        total += seconds[name]
+        if total > SECONDS:
             break
         shares[name] = 1.0
     left = SECONDS - sum(share * seconds[name] for name, share in shares.items())
@@ -113,8 +127,10 @@ def read_shares(stored: Mapping[str, float]) -> dict[str, float]:
     return shares
 
 
-MEMBERS, OTHERS = ("member", "in"), ("heldout", "out")
-"""Sides of what training saw, and of what it did not; other trials do not tell theirs."""
+MEMBERS = ("member", "in")
+"""Sides of what training saw; trials of other sides do not tell theirs."""
+OTHERS = ("heldout", "out")
+"""Sides of what training did not see."""
 
 
 def side_of(stratum: str) -> str:
@@ -124,47 +140,63 @@ def side_of(stratum: str) -> str:
 
 def halves(documents: int, sides: Sequence[int]) -> list[int]:
     """Divide a number of units evenly among sides; what one side lacks goes to the others."""
-    given = [0] * len(sides)
+    numbers = [0] * len(sides)
     left = min(documents, sum(sides))
     while left:
-        index = min(
-            (given[index], index) for index in range(len(sides)) if given[index] < sides[index]
-        )[1]
-        given[index] += 1
+        open_sides = [index for index, most in enumerate(sides) if numbers[index] < most]
+        fewest = min(open_sides, key=lambda index: numbers[index])
+        numbers[fewest] += 1
         left -= 1
-    return given
+    return numbers
 
 
-def _kept_units(
+def _choose_units(
     strata: Mapping[str, Sequence[Trial]], seed: int, documents: int | None, part: float
 ) -> dict[str, set[str]]:
-    """Choose the units of each side that are tried: the beginning of a seeded order, whatever their number."""
+    """Choose the units of each side that are tried.
+
+    They are the beginning of a seeded order, whatever their number.
+
+    Args:
+        strata: trials by stratum.
+        seed: seed of the order.
+        documents: number of units on both sides together at most; None: no bound.
+        part: part of the units of each side, at most.
+    """
     units: dict[str, set[str]] = defaultdict(set)
-    for name, members in strata.items():
+    for name, trials in strata.items():
         if name not in (FOLDS, PUBLIC):
-            units[side_of(name)].update(trial.cluster for trial in members)
+            units[side_of(name)].update(trial.cluster for trial in trials)
     sides = sorted(units)
-    most = [math.ceil(part * len(units[side])) for side in sides]
+    sizes = [len(units[side]) for side in sides]
+    numbers = [math.ceil(part * size) for size in sizes]
     if documents is not None:
-        most = [
-            min(pair)
-            for pair in zip(
-                most, halves(documents, [len(units[side]) for side in sides]), strict=True
-            )
-        ]
-    kept = {}
-    for side, n in zip(sides, most, strict=True):
-        ordered = sorted(units[side])
-        order = np.random.default_rng([seed, *side.encode()]).permutation(len(ordered))
-        kept[side] = {ordered[index] for index in order[:n]}
-    return kept
+        bounds = halves(documents, sizes)
+        numbers = [min(pair) for pair in zip(numbers, bounds, strict=True)]
+    return {
+        side: _draw_units(side, units[side], seed, n)
+        for side, n in zip(sides, numbers, strict=True)
+    }
+
+
+def _draw_units(side: str, units: set[str], seed: int, n: int) -> set[str]:
+    """Draw `n` units of a side, the beginning of its seeded order."""
+    ordered = sorted(units)
+    order = np.random.default_rng([seed, *side.encode()]).permutation(len(ordered))
+    return {ordered[index] for index in order[:n]}
 
 
 def _round_robin(trials: Sequence[Trial], rng: np.random.Generator) -> list[Trial]:
-    units: dict[str, list[Trial]] = defaultdict(list)
+    """Order trials at random: one of each cluster before a second of any."""
+    clusters: dict[str, list[Trial]] = defaultdict(list)
     for trial in trials:
-        units[trial.cluster].append(trial)
-    ordered = [sorted(units[unit], key=lambda trial: trial.id) for unit in sorted(units)]
-    shuffled = [[members[index] for index in rng.permutation(len(members))] for members in ordered]
+        clusters[trial.cluster].append(trial)
+    shuffled: list[list[Trial]] = []
+    for cluster in sorted(clusters):
+        members = sorted(clusters[cluster], key=lambda trial: trial.id)
+        shuffled.append([members[index] for index in rng.permutation(len(members))])
     order = [shuffled[index] for index in rng.permutation(len(shuffled))]
-    return [trial for row in zip_longest(*order) for trial in row if trial is not None]
+    ordered: list[Trial] = []
+    for rank in zip_longest(*order):
+        ordered += [trial for trial in rank if trial is not None]
+    return ordered
