@@ -311,7 +311,7 @@ class AttackText(StrictModel):
         return self
 
     def _problems(self) -> Iterator[str]:
-        """Names that are not measured, and measurements without a label."""
+        """List names that are not measured, and measurements without a label."""
         for head, metric in self.metrics.items():
             for name in (*metric.names, *metric.measured):
                 if name_parts(name)[0] != head:

@@ -125,7 +125,7 @@ class BarredPage:
         )
 
     def _extent(self, line: int, unread: Collection[int]) -> tuple[float, float]:
-        """Where a line's readable type begins and ends, medians over its words.
+        """Return where a line's readable type begins and ends, medians over its words.
 
         All of it, where none is readable.
         """

@@ -154,7 +154,7 @@ class Task:
 
     @property
     def asks(self) -> bool:
-        """True where documents come with questions and answers."""
+        """Test whether documents come with questions and answers."""
         return self.kind in ASKING
 
 

@@ -48,7 +48,7 @@ class Occurrence:
 
     @property
     def unique(self) -> bool:
-        """True where the value occurs in one document only, over all splits.
+        """Test whether the value occurs in one document only, over all splits.
 
         A gated field must be so.
         """

@@ -64,7 +64,7 @@ class ImageFile:
 
     @property
     def turned_size(self) -> tuple[int, int]:
-        """Width and height for a reader who applies the orientation."""
+        """Return width and height for a reader who applies the orientation."""
         return (
             (self.height, self.width)
             if self.orientation in TRANSPOSING
@@ -249,7 +249,7 @@ class PageView:
 
     @cached_property
     def image(self) -> Image.Image | None:
-        """The page's image, RGB, of `size`, kept as long as this page view lives.
+        """Return the page's image, RGB, of `size`, kept as long as this page view lives.
 
         Never write to it.
         """
@@ -360,7 +360,7 @@ class StoredDocument(Document):
         return self._hash
 
     def __reduce__(self) -> tuple[Callable[[Document], Document], tuple[Document]]:
-        """Another process gets the whole document."""
+        """Return the whole document for another process."""
         return _whole, (self._content,)
 
 

@@ -387,7 +387,7 @@ class _DocumentLines:
 
     @property
     def digest(self) -> bytes:
-        """The sha256 of the lines that were read."""
+        """Return the sha256 of the lines that were read."""
         return self._sha256.digest()
 
     def read(self, stream: BinaryIO) -> None:

@@ -206,7 +206,7 @@ class Copies:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The copies and what becomes of them, in plain sentences; none without a copy."""
+        """Say which copies there are and what becomes of them; nothing without a copy."""
         left_out = (
             f"{len(self.left_out)} documents are left out of the audit, "
             "as they occur in several splits."

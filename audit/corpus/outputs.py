@@ -285,7 +285,7 @@ class _Open:
 
     @property
     def here(self) -> str:
-        """The path of the item that is being read."""
+        """Return the path of the item that is being read."""
         return f"{self.path}[{self.item}]" if self.item else self.path
 
     def begin_item(self, begin: int) -> None:

@@ -113,12 +113,12 @@ class RedactedSpan:
 
     @property
     def shown(self) -> RedactionBar | None:
-        """The bar, where the mask is as long as the value, and so shows it."""
+        """Return the bar, where the mask is as long as the value, and so shows it."""
         return self.bar if any(self.layout[2:]) else None
 
     @property
     def text(self) -> str:
-        """The context with the mask in its place."""
+        """Return the context with the mask in its place."""
         return self.before + self.mask + self.after
 
 
@@ -307,7 +307,7 @@ class _ContextWriter:
 
     @property
     def _pieces(self) -> list[str]:
-        """The pieces before the value, or those after it where its mask was written."""
+        """Return the pieces before the value, or those after it where its mask was written."""
         return self._before if self._hidden is None else self._after
 
     def finish(self) -> tuple[str, str, str]:

@@ -317,7 +317,9 @@ class AskedProviders:
 
     @property
     def half_width(self) -> float:
-        """Of a 95 % interval of balanced accuracy near 0.5, normal approximation.
+        """Compute the half width of a 95 % interval of balanced accuracy near 0.5.
+
+        It is a normal approximation.
 
         Infinite without some of both.
         """

@@ -169,11 +169,11 @@ class LocalEngine:
     width: int = WIDTH
 
     def run(self, source: WorkSource, trials: Sequence[Trial]) -> Outcomes:
-        """See `Engine.run`."""
+        """Run trials in this process, several at a time."""
         yield from drive(source.here, trials, self.width, PATIENCE)
 
     def close(self) -> None:
-        """See `Engine.close`: nothing was started."""
+        """Close nothing: no process was started."""
 
 
 HERE = LocalEngine()

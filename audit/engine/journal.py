@@ -107,7 +107,7 @@ class Journal:
             ) from None
 
     def _check_sum(self, trial_id: str, outcome: Json) -> int:
-        """CRC-32 of an entry and of the file's name, of how JSON writes them."""
+        """Compute the CRC-32 of an entry and of the file's name, of how JSON writes them."""
         return zlib.crc32(json.dumps([self.path.name, trial_id, outcome]).encode())
 
 

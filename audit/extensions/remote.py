@@ -227,12 +227,12 @@ class ServedModel(CheckpointFolder):
 
     @property
     def sha256(self) -> str:
-        """The sha256 of what the server says, which tells models apart and proves nothing."""
+        """Return the sha256 of what the server says: it tells models apart and proves nothing."""
         return hashlib.sha256(json.dumps(self.config, sort_keys=True).encode()).hexdigest()
 
     @property
     def weights(self) -> frozenset[bytes]:
-        """The same, so that a model is no reference of itself."""
+        """Return the same, so that a model is no reference of itself."""
         return frozenset({bytes.fromhex(self.sha256)})
 
 
@@ -342,7 +342,10 @@ class RemoteTarget(interface.NoModel):
     def accepts_start(
         self, start: CheckpointFolder, own_folder: CheckpointFolder, *, denoises: bool
     ) -> str | None:
-        """See `ReferenceRules`: such models begin as such, unless they begin as T5."""
+        """Say why a start of fine-tuning cannot be asked what the model is asked.
+
+        Such models begin as such, unless they begin as T5.
+        """
         if denoises and not same_type(start, own_folder):
             return super().accepts_start(start, own_folder, denoises=denoises)
         return None
@@ -375,7 +378,7 @@ class RemoteTarget(interface.NoModel):
         ]
 
     def ask(self, queries: Sequence[interface.Query[Any]]) -> Any:
-        """See `Target.ask`; several requests are on their way at a time."""
+        """Ask the server; several requests are on their way at a time."""
         interface.type_asked(self, queries)
         with ThreadPoolExecutor(self.batch_rows) as pool:
             return list(pool.map(self._reply, queries))
@@ -416,7 +419,7 @@ class _Relayed(AnsweringTarget):
     served: RemoteTarget
 
     def ask(self, queries: Sequence[interface.Query[Any]]) -> Any:
-        """See `Target.ask`."""
+        """Ask the server for answers, and the local model for all else."""
         generated = interface.type_asked(self, queries) is interface.Answer
         return self.served.ask(queries) if generated else super().ask(queries)
 

@@ -68,7 +68,7 @@ class ConversationRow(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The id of the row; empty where it has none."""
+        """Return the id of the row; empty where it has none."""
         name = self.columns.value(self.values, "name")
         return clean(str(name)) if isinstance(name, str | int) else ""
 
@@ -92,7 +92,7 @@ class Chat(Importer):
     marks = tuple((name, r'"(messages|conversations)":\s*\[') for name in ("*.jsonl", "*.json"))
 
     def pages(self, source: Source) -> Iterator[Page]:
-        """See `Importer.pages`."""
+        """Yield the pages of conversations about images."""
         talks = Conversations(source)
         hint = "give the file of conversations, or the folder that holds it"
         for path in source.files(".json", ".jsonl", hint=hint):

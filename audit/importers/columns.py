@@ -59,17 +59,17 @@ class Columns:
 
     @property
     def used(self) -> frozenset[str]:
-        """The names of the columns that have a meaning."""
+        """Return the names of the columns that have a meaning."""
         return frozenset(filter(None, self._of.values()))
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """Names of the tags by their numbers, where the table or the owner gives them."""
+        """Return names of the tags by their numbers, where the table or the owner gives them."""
         return tuple(self._labels or self._classes.get(self["tags"], ()))
 
     @property
     def talks(self) -> bool:
-        """True where a row is a conversation, or a prompt with its completion."""
+        """Test whether a row is a conversation, or a prompt with its completion."""
         if self["turns"]:
             return True
         if not (self["prompt"] and self["completion"]):

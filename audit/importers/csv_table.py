@@ -40,7 +40,7 @@ class FieldTable(Importer):
     )
 
     def pages(self, source: Source) -> Iterator[Page]:
-        """See `Importer.pages`."""
+        """Yield the pages of a table with a column a field."""
         pdfs = _PDFs(source)
         rows: list[_PlacedRow] = []
         hint = "give the table, or the folder that holds it and the pages"
@@ -117,7 +117,7 @@ class _PDFs:
 
     @property
     def pages(self) -> list[Page]:
-        """The pages of the PDFs so far."""
+        """List the pages of the PDFs so far."""
         return list(chain.from_iterable(self._pages.values()))
 
     def pages_of(self, row: Row, file: str, folder: str) -> Sequence[Page]:

@@ -48,7 +48,7 @@ class HuggingFace(Importer):
     )
 
     def pages(self, source: Source) -> Iterator[Page]:
-        """See `Importer.pages`."""
+        """Yield the pages of a saved data set of Hugging Face."""
         rows = _RowPages(source)
         talks = Conversations(source)
         for table in _tables(source):
@@ -98,7 +98,7 @@ class _TableRow(NamedTuple):
 
     @property
     def part(self) -> Part | None:
-        """The part of the data set that the row's split speaks of."""
+        """Return the part of the data set that the row's split speaks of."""
         return part_named(self.table.split)
 
     def value(self, meaning: str) -> Any:
@@ -115,7 +115,7 @@ class _RowPages:
 
     @property
     def pages(self) -> list[_SplitPage]:
-        """The pages so far, each with the name of its split."""
+        """List the pages so far, each with the name of its split."""
         return list(self._pages.values())
 
     def add(self, row: _TableRow) -> None:

@@ -134,7 +134,7 @@ class _HocrReader:
 
     @property
     def _shape(self) -> tuple[float, float]:
-        """Width and height of the page."""
+        """Return width and height of the page."""
         left, top, right, bottom = self._page_box
         return (right - left, bottom - top)
 

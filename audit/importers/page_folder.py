@@ -48,7 +48,7 @@ class PageFolder(Importer):
     whole = True
 
     def pages(self, source: Source) -> Iterator[Page]:
-        """See `Importer.pages`."""
+        """Yield the pages of a folder, with all that lies beside their images."""
         ids = _ids_of_pages(source)
         places = {path: _place(PurePosixPath(path)) for path in ids}
         meaning = _meaning_of_folders(source, places.values())

@@ -78,7 +78,7 @@ class WordList(Counted[Word]):
 
     @staticmethod
     def weigh(item: Word) -> tuple[int, int]:
-        """See `Counted`."""
+        """Count the letters of a word, and the word as one item."""
         return len(item.text), 1
 
 
@@ -87,7 +87,7 @@ class FieldList(Counted[Field]):
 
     @staticmethod
     def weigh(item: Field) -> tuple[int, int]:
-        """See `Counted`."""
+        """Count the letters of a field, and the field and its words as items."""
         return len(item.label) + len(item.value or ""), 1 + len(item.words)
 
 
@@ -96,7 +96,7 @@ class QuestionList(Counted[Question]):
 
     @staticmethod
     def weigh(item: Question) -> tuple[int, int]:
-        """See `Counted`."""
+        """Count the letters of a question, and the question and its answers as items."""
         return len(item.question) + sum(map(len, item.answers)), 1 + len(item.answers)
 
 
@@ -168,7 +168,7 @@ class Page:
 
     @property
     def boxes(self) -> Iterator[Box]:
-        """The boxes of words and fields."""
+        """List the boxes of words and fields."""
         items: Iterable[Word | Field] = (*self.words, *self.fields)
         return (item.box for item in items if item.box is not None)
 
@@ -345,12 +345,12 @@ class _FarCorner(NamedTuple):
 
     @property
     def is_off_image(self) -> bool:
-        """Whether the corner is over the edge of the image."""
+        """Test whether the corner is over the edge of the image."""
         return self.x > self.size[0] + SLACK or self.y > self.size[1] + SLACK
 
     @property
     def share(self) -> float:
-        """How far the corner reaches, as a share of width or height, the larger of both."""
+        """Return how far the corner reaches, as the larger share of width and height."""
         return max(self.x / self.size[0], self.y / self.size[1])
 
 

@@ -33,7 +33,7 @@ class PDFFolder(Importer):
     marks = (("*.pdf", ""),)
 
     def pages(self, source: Source) -> Iterator[Page]:
-        """See `Importer.pages`."""
+        """Yield the pages of the PDF files of a folder."""
         paths = source.files(NAMED_PDF, hint="give the folder that holds them")
         for number, (path, name) in enumerate(ids_of(paths).items()):
             with source.problems.catch(f"{path}:"):

@@ -187,7 +187,7 @@ class Counted(ABC, list[T]):
         """Return the letters of an item, and as how many items it counts."""
 
     def append(self, item: T) -> None:
-        """See `list`.
+        """Append an item, and count it against what a page and a source may hold.
 
         Raises:
             ManifestError: it is too much for one page.
@@ -205,7 +205,7 @@ class Counted(ABC, list[T]):
         super().append(item)
 
     def extend(self, items: Iterable[T]) -> None:
-        """See `list`; errors as of `append`."""
+        """Append several items; errors as of `append`."""
         for item in items:
             self.append(item)
 

@@ -29,7 +29,7 @@ class WordFolder(Importer):
         vars(self).update(table)
 
     def pages(self, source: Source) -> Iterator[Page]:
-        """See `Importer.pages`."""
+        """Yield the pages of a folder of word files."""
         source.files(*self.word_files, hint="give the folder that holds the images too")
         for path in source.ids:
             with source.problems.catch():

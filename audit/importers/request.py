@@ -50,14 +50,14 @@ class ImportRequest:
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """The folders that are read."""
+        """List the folders that are read."""
         if self.heldout_from is None:
             return (self.src,)
         return (self.src, self.heldout_from)
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the source itself becomes the data set."""
+        """Test whether the source itself becomes the data set."""
         return self.dst.resolve() == self.src.resolve()
 
     def check_folders(self, name: str) -> None:

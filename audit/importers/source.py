@@ -229,7 +229,7 @@ class Source:
 
     @cached_property
     def ids(self) -> Mapping[str, str]:
-        """The id of each image's document, by its path within the source, sorted."""
+        """Name each image's document, by its path within the source, sorted."""
         return ids_of(files_in(self.root, IMAGES))
 
     @cached_property
@@ -238,7 +238,7 @@ class Source:
 
     @cached_property
     def _words(self) -> Mapping[str, list[str]]:
-        """The paths of word files, by name without one ending, and without two."""
+        """Return the paths of word files, by name without one ending, and without two."""
         files = files_in(self.root, self._word_files)
         return group_by_name(files, lambda path: {path.stem, PurePosixPath(path.stem).stem})
 
@@ -341,7 +341,7 @@ class Source:
 
     @property
     def pages(self) -> Sequence[Page]:
-        """The pages of images that were asked for."""
+        """Return the pages of images that were asked for."""
         return [*self._pages.values()]
 
     def provider(self, record: Mapping[str, Any] | None, image: str | None = None) -> str | None:

@@ -45,12 +45,12 @@ class Guarantee:
 
     @property
     def points(self) -> tuple[Point, ...]:
-        """All points of the curve that are known."""
+        """List all points of the curve that are known."""
         return ((self.epsilon, self.delta), *self.others)
 
     @property
     def odds(self) -> float:
-        """e^epsilon."""
+        """Return e^epsilon."""
         return _odds(self.epsilon)
 
     def of_group(self, size: int) -> Guarantee:

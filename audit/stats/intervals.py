@@ -118,12 +118,12 @@ class Interval:
 
     @property
     def low(self) -> float:
-        """The lower end of the two-sided interval at `LEVEL`."""
+        """Return the lower end of the two-sided interval at `LEVEL`."""
         return self.lower[0]
 
     @property
     def high(self) -> float:
-        """The upper end of the two-sided interval at `LEVEL`."""
+        """Return the upper end of the two-sided interval at `LEVEL`."""
         return self.upper[0]
 
     @property
@@ -264,7 +264,9 @@ def proportion_bounds(
 
 
 def beta_bounds(share: float, n: Floats | np.float64, tails: Floats) -> tuple[Floats, Floats]:
-    """One-sided Clopper-Pearson bounds at confidence 1 - tails, for a real-valued number of trials.
+    """Compute one-sided Clopper-Pearson bounds at confidence 1 - tails.
+
+    The number of trials may be any real number.
 
     Args:
         share: observed share, in [0, 1].

@@ -283,7 +283,7 @@ class _Sample(NamedTuple):
 
     @property
     def variance_of_mean(self) -> float:
-        """The variance of the mean, linearised over clusters."""
+        """Return the variance of the mean, linearised over clusters."""
         weights = np.ones_like(self.rows) if self.weights is None else self.weights
         residuals = cluster_sums([weights * (self.rows - self.mean)], self.clusters)
         return float(np.sum(residuals**2) / np.sum(weights) ** 2)

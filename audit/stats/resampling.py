@@ -124,7 +124,7 @@ def bootstrap(
     limits: tuple[float, float] = (-np.inf, np.inf),
     sizes: Sequence[npt.ArrayLike] | None = None,
 ) -> Interval | None:
-    """BCa bootstrap (Efron 1987) over clusters, stratified.
+    """Compute an interval by the BCa bootstrap (Efron 1987) over clusters, stratified.
 
     Cluster-t where a stratum has fewer than 20 clusters.
 
@@ -256,7 +256,7 @@ def _evaluate(statistic: Statistic, totals: Floats) -> Floats:
 
 
 def _negligible(value: float) -> float:
-    """Differences up to this come from rounding of sums."""
+    """Return the largest difference that comes from rounding of sums."""
     return 1e-12 * max(1.0, abs(value))
 
 
@@ -278,7 +278,7 @@ def _influences(sums: list[Floats], totals: Floats, statistic: Statistic) -> lis
 
 
 def _resampled_totals(sums: list[Floats], rng: np.random.Generator, n_resamples: int) -> Floats:
-    """Totals of resamples, shape (n_resamples, n_strata, n_columns).
+    """Draw totals of resamples, shape (n_resamples, n_strata, n_columns).
 
     Drawing n clusters with replacement is drawing how often each *distinct* row of sums occurs: far
     fewer of them for 0/1 outcomes, and their sorted order makes the result independent of the order

@@ -54,7 +54,7 @@ def auc(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> float:
 
 
 def auc_interval(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> Interval:
-    """`auc` with its interval: DeLong et al. (1988) on the logit scale, Student's t.
+    """Compute `auc` with its interval: DeLong et al. (1988) on the logit scale, Student's t.
 
     The degrees of freedom are Satterthwaite's over the two sides. In place of the BCa bootstrap of
     other differences (methods.md#statistics): the variance of an AUC has a closed form, so that far

@@ -117,7 +117,10 @@ def unless_out_of_memory(run: Callable[[], B]) -> B | None:
 
 
 def out_of_memory(error: RuntimeError) -> bool:
-    """CUDA has a class for it; the allocators of the CPU and of Apple name it in their message."""
+    """Test whether an error says that memory ran out.
+
+    CUDA has a class for it; the allocators of the CPU and of Apple name it in their message.
+    """
     message = str(error)
     return (
         isinstance(error, torch.OutOfMemoryError)

@@ -59,7 +59,7 @@ class PageImage:
 
     @cached_property
     def pixels(self) -> Pixels:
-        """The page with its patches: (3, height, width), uint8.
+        """Return the page with its patches: (3, height, width), uint8.
 
         Every pixel that shows a trace of a patch is white.
         """
@@ -121,7 +121,7 @@ class Encoding:
 
     @property
     def has_loss(self) -> bool:
-        """True where the training loss reads anything of this page."""
+        """Test whether the training loss reads anything of this page."""
         return self.page_class is not None or any(
             values is not None and bool((values != NOT_READ).any())
             for values in (self.labels, self.links)

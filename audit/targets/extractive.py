@@ -130,7 +130,7 @@ class ExtractiveTarget(RowTarget):
             )
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
-        """See `TokenTarget.encode`.
+        """Return nothing.
 
         Such a model is asked nothing about other tokens than a page's.
         """
@@ -139,14 +139,14 @@ class ExtractiveTarget(RowTarget):
     def accepts_start(
         self, start: CheckpointFolder, own_folder: CheckpointFolder, *, denoises: bool
     ) -> str | None:
-        """See `ReferenceRules.accepts_start`.
+        """Refuse a start of fine-tuning that points at no answers.
 
         Such models mostly begin as masked language models or bare encoders.
         """
         return None if is_extractive(start) else "it points at no answers"
 
     def token_strings(self, ids: Sequence[int]) -> str:
-        """See `TokenTarget.token_strings`."""
+        """Spell tokens as the tokenizer does."""
         return str(self.reader.tokenizer.decode(list(ids))).strip()
 
     def _methods(self) -> dict[type[Query[Any]], Callable[[Any], list[Any]]]:

@@ -269,7 +269,7 @@ def instructions() -> str:
 
 
 def threads() -> int:
-    """CPU threads that a forward pass uses."""
+    """Return the number of CPU threads that a forward pass uses."""
     return int(torch.get_num_threads())
 
 

@@ -90,16 +90,16 @@ class ParsingReader(Reader):
         self.tokens_of = lru_cache(_TOKENS_KEPT)(self._tokens_of)
 
     def prompts(self, samples: Sequence[Sample]) -> Inputs:
-        """See `Reader.prompts`."""
+        """Return the prompts of pages, which hold no question."""
         return self.inner.prompts([replace(sample, question="", answer=None) for sample in samples])
 
     def taught(self, samples: Sequence[Sample]) -> Inputs:
-        """See `Reader.taught`."""
+        """Return rows of prompt and written page, of which the page is read."""
         fill = {"input_ids": self._pad, "decoder_input_ids": self._pad, "labels": NOT_READ}
         return stacked_samples([self._with_output(sample) for sample in samples], fill)
 
     def alike(self, sample: Sample) -> object:
-        """See `Reader.alike`: a decoder's rows with outputs are alone."""
+        """Return a key of samples that share a batch: a decoder's rows with outputs are alone."""
         if sample.answer is None:
             return self.inner.alike(sample)
         if self._decodes:
@@ -107,11 +107,14 @@ class ParsingReader(Reader):
         return self.inner.alike(replace(sample, answer=None)), len(self.tokens_of(sample.answer)[0])
 
     def n_of_page(self, sample: Sample, ids: Sequence[int], most: int) -> int:
-        """See `Reader.n_of_page`."""
+        """Count the tokens of a row that are of the page, as the inner reader does."""
         return self.inner.n_of_page(replace(sample, question=""), ids, most)
 
     def text_of(self, ids: Sequence[int]) -> str:
-        """See `Reader.text_of`; marks of fields stay, and so does white space at the ends."""
+        """Decode a written page.
+
+        Marks of fields stay, and so does white space at the ends.
+        """
         spoken = [token for token in ids if token not in self.forbidden]
         return str(
             self.tokenizer.decode(

@@ -121,7 +121,7 @@ class SpanReader:
 
     @property
     def needs_image(self) -> bool:
-        """True where a page without an image cannot be asked."""
+        """Test whether a page without an image cannot be asked."""
         return self.page_images is not None
 
     def windows(self, view: PageView, question: str) -> list[Window]:

@@ -47,13 +47,13 @@ class Running:
 
     @cached_property
     def references(self) -> LoadedReferences:
-        """The references, loaded or trained when the first attack needs them."""
+        """Return the references, loaded or trained when the first attack needs them."""
         self.progress.stage("references")
         return fill_references(self.session, self.progress)
 
     @cached_property
     def case(self) -> Case:
-        """What the attacks are put to, with the references."""
+        """Return what the attacks are put to, with the references."""
         return self.session.case_with(self.references)
 
 

@@ -64,11 +64,11 @@ class Labelled(Progress):
     label: str
 
     def stage(self, name: str, total: int = 0) -> None:
-        """See `Progress.stage`."""
+        """Begin a stage of the progress, with the name of the scan before its own."""
         self.progress.stage(f"{self.label}: {name}", total)
 
     def advance(self, steps: int = 1) -> None:
-        """See `Progress.advance`."""
+        """Advance the progress."""
         self.progress.advance(steps)
 
 

@@ -59,7 +59,7 @@ class AttributeInference(Attack):
     uses: ClassVar[tuple[str, ...]] = ("baselines", "auxiliary", "pretrained")
 
     def applies(self, case: Case) -> list[Reason]:
-        """See `Attack.applies`.
+        """Return why values cannot be inferred for a case, or only by a weakened attack.
 
         A tagger is held against a masked language model too, which others are not.
         """
@@ -87,7 +87,7 @@ class AttributeInference(Attack):
         return reasons
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
-        """See `Attack.units`: documents with a value whose category public documents hold.
+        """Count documents with a value whose category public documents hold.
 
         They are the most: a tokenizer, or the proof that an answer is gone, may leave some out.
         """
@@ -140,7 +140,7 @@ class AttributeInference(Attack):
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Outcomes, rng: Rng, progress: Progress
     ) -> Result:
-        """See `Attack.measure`; the metrics are described in `measures`."""
+        """Reduce the outcomes to the shares of values that are inferred; see `measures`."""
         values = _values(case)
         tabled, table = _table(case, trials, outcomes)
         everything = [*values.all()]

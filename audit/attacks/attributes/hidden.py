@@ -326,7 +326,7 @@ class Questions:
 
     @property
     def reasons(self) -> Mapping[str, str]:
-        """See `Fields.reasons`."""
+        """Return why answers cannot be attacked, in words, by status."""
         few = (
             f"questions with fewer than {MIN_CANDIDATES - 1} public answers of their `category`"
             " (or to the same text)"
@@ -335,11 +335,11 @@ class Questions:
         return {FEW: few, **unproven}
 
     def all(self) -> Iterator[Hidden]:
-        """See `Fields.all`."""
+        """List the hidden answers of all questions."""
         return map(self._hidden, all_values(self.case.corpus))
 
     def of(self, trial: Trial) -> Hidden:
-        """See `Fields.of`."""
+        """Return the hidden answer of a trial."""
         return self._hidden(question_of(self.case.corpus, trial))
 
     def _hidden(self, asked: AskedQuestion) -> Hidden:
@@ -363,7 +363,7 @@ class Questions:
     def lay_out(
         self, hidden: Hidden, n_candidates: int, rng: Rng
     ) -> Generator[Request, Any, LaidPage]:
-        """See `Fields.lay_out`."""
+        """Clear the answer from its page, and draw the candidates that take its place."""
         question = question_of(self.case.corpus, hidden.trial)
         page = page_view(self.case.corpus, question.document)
         cleared = yield from clear(page, question.spellings)
@@ -377,13 +377,13 @@ class Questions:
         return [*filter(self.alike, models)]
 
     def alike(self, model: Target) -> bool:
-        """See `Fields.alike`."""
+        """Test whether a model answers the same queries, by the losses of answers."""
         return AnswerLoss in model.answers
 
     def losses(
         self, model: Target, hidden: Hidden, lay_out: LaidPage
     ) -> Generator[Request, Any, Floats | None]:
-        """See `Fields.losses`."""
+        """Ask for the loss of each candidate as the answer to its question."""
         question = question_of(self.case.corpus, hidden.trial).question.question
         queries = [AnswerLoss(lay_out.page, question, answer) for answer in lay_out.candidates]
         answers = yield from ask_all(model, queries)

@@ -95,7 +95,10 @@ class Canaries(Attack):
     name: ClassVar[str] = "canaries"
 
     def applies(self, case: Case) -> list[Reason]:
-        """See `Attack.applies`: labels that are made for canaries tell that there were some."""
+        """Return why no canary can be looked for.
+
+        Labels that are made for canaries tell that there were some.
+        """
         answers = case.target.answers
         kind = case.corpus.manifest.task.kind
         if points(case.target):
@@ -122,7 +125,7 @@ class Canaries(Attack):
         return [Reason("data", NO_CANARIES, PROVIDE)]
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
-        """See `Attack.units`: canaries put in, and those that their coins left out."""
+        """Count the canaries that were put in, and those that their coins left out."""
         canaries = _canaries_of(corpus)
         included = sum(canary.included for canary in canaries)
         sides = included, len(canaries) - included
@@ -178,7 +181,7 @@ class Canaries(Attack):
         rng: Rng,
         progress: Progress,
     ) -> Result:
-        """See `Attack.measure`.
+        """Reduce the outcomes to the excess of canaries that are recovered.
 
         The metrics are described in `measures`, epsilon in `measure_privacy`.
         """

@@ -98,13 +98,13 @@ class Inversion:
     mix_characters: bool = True
 
     def scorer(self, target: Target, secret: Readable) -> Scorer:
-        """See `ByMasks.scorer`: by the training loss."""
+        """Return what scores completions by the training loss."""
         return completion_scorer(target, secret.page, secret.positions, secret.ids)
 
     def start(
         self, target: Target, secret: Readable, rng: Rng
     ) -> Generator[Request, Any, tuple[Ints, Floats]]:
-        """See `ByMasks.start`: by the relaxed attack."""
+        """Find a first completion by the relaxed attack."""
         return invert(target, secret.page, secret.positions, secret.ids, self, rng)
 
 

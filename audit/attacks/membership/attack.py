@@ -66,7 +66,7 @@ class MembershipInference(Attack):
     uses: ClassVar[tuple[str, ...]] = ("baselines", "pretrained", "auxiliary", "splits")
 
     def applies(self, case: Case) -> list[Reason]:
-        """See `Attack.applies`."""
+        """Return why membership of documents cannot be told, or only by a weakened attack."""
         if case.target.card.is_model and loss_kind(case.target) is None:
             return [Reason("model", "the model gives no loss of a document")]
         reasons = []
@@ -81,9 +81,9 @@ class MembershipInference(Attack):
         return reasons
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
-        """See `Attack.units`.
+        """Count the documents that are compared.
 
-        These are documents that are compared, for models that answer those with a question.
+        For models that answer, these are documents with a question.
         """
         splits = [document.split for document in _perhaps_scored(corpus)]
         sides = [splits.count(split) for split in AUDITED]
@@ -146,7 +146,10 @@ class MembershipInference(Attack):
         rng: Rng,
         progress: Progress,
     ) -> Result:
-        """See `Attack.measure`; the metrics are described in `scores` and `blind_baseline`."""
+        """Reduce the outcomes to how well documents are told apart.
+
+        The metrics are described in `scores` and `blind_baseline`.
+        """
         scored = scores.score_documents(case, trials, outcomes, self.trials(case))
         measured = scores.measure_scores(scored, rng, progress, two_sided=self.two_sided)
         blind = blind_baseline.by_split(

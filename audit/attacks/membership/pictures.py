@@ -101,7 +101,7 @@ class Repainted:
         self._change = change
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
-        """See `TokenTarget.encode`."""
+        """Encode a document as the target does, with its picture changed when it is opened."""
         page = cast("TokenTarget", self._target).encode(document, around)
         if page is None or page.page_image is None:
             return page
@@ -113,7 +113,7 @@ class Repainted:
         return np.asarray(self._change(picture), np.uint8).transpose(2, 0, 1)
 
     def ask(self, queries: Sequence[Query[A]]) -> list[A]:
-        """See `Target.ask`.
+        """Ask the target about pages with changed pictures.
 
         The pictures of queries about pages are changed when they are opened.
         """
@@ -134,7 +134,7 @@ class Repainted:
         return replace(query, view=views[key])
 
     def token_strings(self, ids: Sequence[int]) -> str:
-        """See `TokenTarget.token_strings`."""
+        """Spell tokens as the target does."""
         return cast("TokenTarget", self._target).token_strings(ids)
 
 

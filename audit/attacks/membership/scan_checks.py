@@ -99,7 +99,7 @@ def users_of(case: Case, attacks: Sequence[Attack]) -> dict[str, tuple[str, ...]
 
 
 def _join(outcomes_by_subject: Mapping[str, Sequence[Check | str]]) -> ScanChecks:
-    """Part checks that were made from sentences on what could not be tested."""
+    """Separate checks that were made from sentences on what could not be tested."""
     checks: list[Check] = []
     untested: list[str] = []
     for subject, outcomes in outcomes_by_subject.items():

@@ -93,7 +93,10 @@ class Memorisation(Attack):
             raise ValueError("n_samples is 1 or more, min_probability between 0 and 1")
 
     def applies(self, case: Case) -> list[Reason]:
-        """See `Attack.applies`: fewer baselines than the budget wants weaken it."""
+        """Return why answers cannot be proven memorised, or only by a weakened attack.
+
+        Fewer baselines than the budget wants weaken it.
+        """
         if points(case.target):
             return [Reason("model", POINTS)]
         has_model = case.target.card.is_model
@@ -125,9 +128,9 @@ class Memorisation(Attack):
         return reasons
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
-        """See `Attack.units`.
+        """Count member documents with a question of each group.
 
-        Member documents with such a question, which model and baselines are both asked.
+        Model and baselines are both asked such a question.
         """
         trained = questions.trained_on(corpus)
         documents: dict[str, set[str]] = defaultdict(set)
@@ -210,7 +213,7 @@ class Memorisation(Attack):
         rng: Rng,
         progress: Progress,
     ) -> Result:
-        """See `Attack.measure`.
+        """Reduce the outcomes to the shares of answers that are memorised.
 
         The metrics are described in `scores`, what binds them in `fairness`.
         """

@@ -97,7 +97,7 @@ class ProviderMembership(Attack):
     uses: ClassVar[tuple[str, ...]] = ("pretrained", "baselines")
 
     def applies(self, case: Case) -> list[Reason]:
-        """See `Attack.applies`."""
+        """Return why membership of providers cannot be told, or only by a weakened attack."""
         has_model = case.target.card.is_model
         if has_model and providers.style_of(case.target) is None:
             return [Reason("model", "the model neither answers questions nor gives a page’s loss")]
@@ -115,7 +115,7 @@ class ProviderMembership(Attack):
         return reasons
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
-        """See `Attack.units`."""
+        """Count the providers that are asked about on either side."""
         every_provider = providers.providers_of(corpus, providers.perhaps_askable(corpus))
         members = [provider.member for provider in every_provider if provider.asked]
         sides = members.count(True), members.count(False)
@@ -161,7 +161,10 @@ class ProviderMembership(Attack):
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Outcomes, rng: Rng, progress: Progress
     ) -> Result:
-        """See `Attack.measure`; the metrics are described in `measures` and `blind_baseline`."""
+        """Reduce the outcomes to how well providers are told apart.
+
+        The metrics are described in `measures` and `blind_baseline`.
+        """
         every_provider = providers.asked_of(case)
         compared = providers.match_sides(trials, outcomes)
         table = providers.table_of(compared)

@@ -116,7 +116,7 @@ class Reconstruction(Attack):
         return {DEFAULT: sampling, LOWEST_LOSS: LowestLoss()}
 
     def applies(self, case: Case) -> list[Reason]:
-        """See `Attack.applies`."""
+        """Return why values of fields cannot be reconstructed."""
         barred = self._barred(case)
         if barred is not None:
             return [Reason("model", barred)]
@@ -132,9 +132,9 @@ class Reconstruction(Attack):
         return reasons
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
-        """See `Attack.units`.
+        """Count documents with a field of each group.
 
-        These are documents with a field of each group, at most: only a tokenizer tells its tokens.
+        They are the most that there can be: only a tokenizer tells the tokens of a field.
         """
         seen = occurrences(corpus)
         documents: Counter[tuple[Split, str]] = Counter()
@@ -264,7 +264,7 @@ class Reconstruction(Attack):
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Outcomes, rng: Rng, progress: Progress
     ) -> Result:
-        """See `Attack.measure`; the metrics are described in `scores`."""
+        """Reduce the outcomes to the shares of values that are reconstructed; see `scores`."""
         fields = self._tried(case, trials)
         return measure_fields(case, [*self._fields(case)], fields, outcomes, rng, progress)
 

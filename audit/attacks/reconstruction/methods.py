@@ -199,7 +199,7 @@ class LowestLoss:
     """
 
     def node(self, knowledge: PrefixKnowledge, step: int) -> Node:
-        """See `Sampling`.
+        """Choose the token of the lowest loss.
 
         Losses that are not finite come last; ties go to the more likely, then to the lower id.
         """

@@ -62,7 +62,7 @@ class RedactionContext(Attack):
     name: ClassVar[str] = "redaction"
 
     def applies(self, case: Case) -> list[Reason]:
-        """See `Attack.applies`."""
+        """Return why no redacted value can be inferred from its context."""
         lacks = self._lacks(case.corpus)
         return (
             []
@@ -85,13 +85,12 @@ class RedactionContext(Attack):
         return None
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
-        """See `Attack.units`.
+        """Count documents with a redacted value, those that are never divided as one.
 
-        Documents with a redacted value, those that are never divided being one. A lift cannot
-        exceed what naming the commonest category leaves. Its share of that rests on documents with
-        a value of another category; the category told best on those with the rarest that is judged,
-        against all documents with others; what the target adds on members and held-out documents
-        with a value of another category.
+        A lift cannot exceed what naming the commonest category leaves. Its share of that rests on
+        documents with a value of another category; the category told best on those with the rarest
+        that is judged, against all documents with others; what the target adds on members and held-
+        out documents with a value of another category.
         """
         spans = (
             () if corpus.manifest.redaction is None else redacted_spans(corpus.documents, "fixed")
@@ -170,7 +169,10 @@ class RedactionContext(Attack):
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Outcomes, rng: Rng, progress: Progress
     ) -> Result:
-        """See `Attack.measure`; what the target adds is in `target_gain`."""
+        """Reduce the outcomes to what contexts tell of redacted values.
+
+        What the target adds is in `target_gain`.
+        """
         tried = list(zip(trials, outcomes, strict=True))
         samples = self._samples(case.corpus)
         declared = _declared(case.corpus)

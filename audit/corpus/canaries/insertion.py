@@ -230,7 +230,7 @@ def _stream(seed: int, purpose: str) -> np.random.Generator:
 
 
 def _names(corpus: Corpus, count: int, rng: np.random.Generator) -> list[str]:
-    """Distinct nonsense words that occur nowhere in the data set."""
+    """Make distinct nonsense words that occur nowhere in the data set."""
     taken = set[str]().union(*map(tokens_of, corpus.documents))
     names: list[str] = []
     while len(names) < count:

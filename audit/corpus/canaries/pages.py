@@ -211,7 +211,7 @@ class WordCell:
 
     @property
     def letters(self) -> int:
-        """Its width in letters."""
+        """Return its width in letters."""
         return max(map(len, self.fitting))
 
 
@@ -270,7 +270,7 @@ def _letters(cells: Sequence[WordCell]) -> int:
 
 
 def _font(box: Box, cells: Sequence[WordCell]) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    """Letters as large as the line allows.
+    """Choose letters as large as the line allows.
 
     Smaller where a word of wide letters would leave its cell.
     """

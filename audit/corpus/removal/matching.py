@@ -137,12 +137,12 @@ class Wanted:
 
     @property
     def most_words(self) -> int:
-        """The longest window that is looked at."""
+        """Return the longest window that is looked at."""
         return self.n_words + MORE_WORDS
 
     @property
     def errors(self) -> int:
-        """The Levenshtein distance within which a window is near."""
+        """Return the Levenshtein distance within which a window is near."""
         return (len(self.folded) >= MIN_INSIDE) + (len(self.folded) >= MIN_TWO_ERRORS)
 
 

@@ -57,9 +57,9 @@ class Proof:
 
     @property
     def status(self) -> Status:
-        """Proven by all parts that apply.
+        """Return "proven" where all parts that apply prove the removal.
 
-        "survives" when one of them shows the answer, else "unproven".
+        It is "survives" when one of them shows the answer, else "unproven".
         """
         if self.pixels is False or not self.words or self.reading == "still read":
             return "survives"

@@ -148,7 +148,7 @@ class Blocking(TrainingDefense):
     def train(
         self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress
     ) -> RetrainedModel:
-        """See `TrainingDefense.train`."""
+        """Train a model on the documents without listed values."""
         write_data = partial(write_blocked, corpus)
         return train_on(
             write_data,
@@ -234,7 +234,7 @@ class Capping(TrainingDefense):
     def train(
         self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress
     ) -> RetrainedModel:
-        """See `TrainingDefense.train`."""
+        """Train a model on the documents with at most a few of each value."""
         write_data = partial(write_capped, corpus)
         return train_on(
             write_data, corpus, start, out, self.name, [MOST], device=device, progress=progress

@@ -48,7 +48,7 @@ class Scrubbing(TrainingDefense):
     description = "trained on documents whose sensitive values were replaced by invented ones"
 
     def check(self, corpus: Corpus, start: Path) -> None:
-        """See `TrainingDefense.check`; images are not opened."""
+        """Refuse documents in which nothing is to be scrubbed; images are not opened."""
         planted = planted_ids(corpus)
         members = (
             _scrubbed(document, 0, document.id in planted) for document in corpus.of("member")
@@ -58,7 +58,7 @@ class Scrubbing(TrainingDefense):
     def train(
         self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress
     ) -> RetrainedModel:
-        """See `TrainingDefense.train`."""
+        """Train a model on the scrubbed documents."""
         write_data = partial(write_scrubbed, corpus)
         return train_on(
             write_data, corpus, start, out, self.name, [], device=device, progress=progress

@@ -45,16 +45,16 @@ class Regularisation(TrainingDefense):
     description = "trained with dropout, early stopping and a character layer together (for intents and slots)"
 
     def check(self, corpus: Corpus, start: Path) -> None:
-        """See `TrainingDefense.check`."""
+        """Refuse a model or documents that early stopping cannot work with."""
         other = _opened(self.name, corpus, start)
         held_aside(corpus, other.labels, other.intents, self._recipe(corpus, other).seed)
 
     def train(
         self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress
     ) -> RetrainedModel:
-        """See `TrainingDefense.train`.
+        """Train a model with regularisation and early stopping.
 
-        On the CPU whatever `device` is, as all training of these models.
+        It runs on the CPU whatever `device` is, as all training of these models does.
 
         Raises:
             TargetError: `start` names no intents and slots, or cannot be loaded.

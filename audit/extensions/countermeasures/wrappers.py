@@ -42,16 +42,16 @@ class Reworded(Target):
 
     @property
     def card(self) -> TargetCard:  # type: ignore[override]
-        """The inner target's: its weights, page and answers are the same."""
+        """Return the inner target's card: its weights, page and answers are the same."""
         return self.inner.card
 
     @property
     def answers(self) -> frozenset[type[Query[Any]]]:  # type: ignore[override]
-        """The query types that are left."""
+        """Return the query types that are left."""
         return _about_questions(self.inner)
 
     def ask(self, queries: Sequence[Query[A]]) -> list[A]:
-        """See `Target.ask`.
+        """Ask the inner target the queries, with their questions reworded.
 
         Raises:
             TypeError: queries of a type that is not in `answers`.
@@ -106,11 +106,11 @@ class Paraphrase(QueryDefense):
     title = "Question paraphrased"
 
     def seeded(self, seed: int) -> Paraphrase:
-        """See `QueryDefense.seeded`."""
+        """Return the same countermeasure with this seed."""
         return replace(self, seed=seed)
 
     def wrap(self, target: Target) -> Reworded:
-        """See `QueryDefense.wrap`."""
+        """Return a target that paraphrases every question."""
         return reworded(self.name, target, self._reword)
 
     def _reword(self, question: str) -> str:
@@ -134,20 +134,20 @@ class RandomString(QueryDefense):
 
     @property
     def name(self) -> str:
-        """See `Defense`."""
+        """Return the name in commands and records."""
         return f"random-{self.where}"
 
     @property
     def title(self) -> str:
-        """See `Defense`."""
+        """Return the heading in reports."""
         return f"Random string {self.where} the question"
 
     def seeded(self, seed: int) -> RandomString:
-        """See `QueryDefense.seeded`."""
+        """Return the same countermeasure with this seed."""
         return replace(self, seed=seed)
 
     def wrap(self, target: Target) -> Reworded:
-        """See `QueryDefense.wrap`."""
+        """Return a target that adds a random string to every question."""
         return reworded(self.name, target, self._reword)
 
     def _reword(self, question: str) -> str:

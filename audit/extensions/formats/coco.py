@@ -21,7 +21,7 @@ class COCO(Importer):
     marks = (("*.json", '"category_id":|"categories":'),)
 
     def pages(self, source: Source) -> Iterator[Page]:
-        """See `Importer.pages`."""
+        """Yield the pages of a COCO file."""
         own = {
             path: text
             for path in source.files(".json")

@@ -39,7 +39,7 @@ class Forms(Importer):
     marks = (("*/annotations/*.json", '"form":'),)
 
     def pages(self, source: Source) -> Iterator[Page]:
-        """See `Importer.pages`."""
+        """Yield the pages of a folder of forms."""
         annotations = _by_stem(source, ".json")
         boxed_texts = _by_stem(source, ".txt", ".csv")
         if not annotations and not boxed_texts:

@@ -40,7 +40,7 @@ class LabelStudio(Importer):
     marks = (("*.json", '"from_name":|"was_cancelled":'),)
 
     def pages(self, source: Source) -> Iterator[Page]:
-        """See `Importer.pages`."""
+        """Yield the pages of an export of Label Studio."""
         texts: list[Page] = []
         for path in source.files(
             ".json", hint="export the project as JSON, and put the file beside the images"

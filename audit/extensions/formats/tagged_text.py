@@ -45,7 +45,7 @@ class CoNLL(Importer):
     marks = (*((f"*{ending}", "") for ending in ENDINGS), ("*.txt", _TAGGED_LINES))
 
     def pages(self, source: Source) -> Iterator[Page]:
-        """See `Importer.pages`."""
+        """Yield the pages of text with a tag for every word."""
         for path in source.files(
             *ENDINGS, ".txt", ".tsv", hint="give the file, or the folder that holds it"
         ):
@@ -214,7 +214,7 @@ class Spans(Importer):
     )
 
     def pages(self, source: Source) -> Iterator[Page]:
-        """See `Importer.pages`."""
+        """Yield the pages of text with marked spans."""
         for path in source.files(
             ".jsonl", ".json", hint="give the file, or the folder that holds it"
         ):

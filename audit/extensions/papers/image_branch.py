@@ -125,7 +125,7 @@ class ImageBranch(nn.Module):
         self.projection = ImageProjection(n_before * BINS * BINS, config.hidden_size)
 
     def forward(self, pixel_values: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
-        """Embeddings (n_pages, n_tokens, n_hidden).
+        """Embed the part of a picture behind each token: (n_pages, n_tokens, n_hidden).
 
         Zero for tokens whose box has no area, as [CLS], [SEP], padding.
 
@@ -160,7 +160,7 @@ class _ImageEncoder:
             initialization.normal_(module.weight, std=std)
 
     def visual_embeddings(self, pixel_values: torch.Tensor, bbox: torch.Tensor) -> torch.Tensor:
-        """See `ImageBranch.forward`; `bbox` in the encoder's own units."""
+        """Embed pictures as `ImageBranch.forward` does, with `bbox` in the encoder's own units."""
         visual: torch.Tensor = self.visual(
             pixel_values, bbox.to(torch.float32) / self.largest_coordinate
         )

@@ -95,7 +95,7 @@ class Vocabulary:
 
     @cached_property
     def characters(self) -> tuple[str, ...]:
-        """Every character of the words but [UNK], sorted.
+        """List the characters of all words but [UNK], sorted.
 
         Character number i + 1 stands here at place i.
         """
@@ -162,7 +162,7 @@ class NluConfig(PretrainedConfig):  # type: ignore[misc]
 
     @property
     def input_size(self) -> int:
-        """Of what goes into the first BiLSTM for one token."""
+        """Return the size of what goes into the first BiLSTM for one token."""
         return self.embedding_size + (self.character_filters if self.n_characters else 0)
 
 
@@ -170,7 +170,7 @@ AutoConfig.register(NluConfig.model_type, NluConfig)
 
 
 def steady_product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """`left @ right` for (..., k) and (k, m), with k and m filled up to multiples of `STEP`.
+    """Multiply (..., k) and (k, m), with k and m filled up to multiples of `STEP`.
 
     Rows are the caller's.
     """
@@ -185,7 +185,7 @@ class SteadyLinear(nn.Linear):
     """A dense layer that computes as `steady_product` does, once it is trained."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """See `nn.Linear`."""
+        """Apply the layer with the same bits for a row whatever rows are beside it."""
         if self.training:
             return super().forward(input)
         return steady_product(input, self.weight.T) + self.bias
@@ -231,7 +231,7 @@ class LinearChainCrf(nn.Module):
         return torch.logsumexp(self._forward_scores(emissions)[-1] + self.ends, dim=-1)
 
     def costs(self, emissions: torch.Tensor, tags: torch.Tensor) -> torch.Tensor:
-        """Negative log-likelihood of one sequence of tags for each sentence: (n,), nats.
+        """Compute the negative log-likelihood of the tags of each sentence: (n,), nats.
 
         Args:
             emissions: (n, n_tokens, L).
@@ -251,7 +251,7 @@ class LinearChainCrf(nn.Module):
         return torch.softmax(before + torch.stack(self._backward_scores(emissions), dim=1), dim=-1)
 
     def _forward_scores(self, emissions: torch.Tensor) -> list[torch.Tensor]:
-        """For each token, the log-sum over all beginnings that end in each tag there: (n, L)."""
+        """Sum for each token over all beginnings that end in each tag there, as a log: (n, L)."""
         steps = emissions.unbind(dim=1)
         scores = [self.starts + steps[0]]
         following = self.transitions.exp()
@@ -260,7 +260,7 @@ class LinearChainCrf(nn.Module):
         return scores
 
     def _backward_scores(self, emissions: torch.Tensor) -> list[torch.Tensor]:
-        """For each token, the log-sum over all continuations after each tag there: (n, L)."""
+        """Sum for each token over all continuations after each tag there, as a log: (n, L)."""
         steps = emissions.unbind(dim=1)
         scores = [self.ends.expand_as(steps[0])]
         preceding = self.transitions.exp().T
@@ -269,7 +269,7 @@ class LinearChainCrf(nn.Module):
         return scores[::-1]
 
     def _log_product(self, scores: torch.Tensor, factors: torch.Tensor) -> torch.Tensor:
-        """log(exp(scores) @ factors) for (n, L) and (L, L)."""
+        """Compute log(exp(scores) @ factors) for (n, L) and (L, L)."""
         largest = scores.detach().amax(dim=-1, keepdim=True)
         product = torch.matmul if self.training else steady_product
         return product((scores - largest).exp(), factors).log() + largest

@@ -129,7 +129,7 @@ class NluTarget(ReferenceRules):
         self._bare[:, model.config.embedding_size :] = 0.0
 
     def rounded(self, dtype: str) -> NluTarget:
-        """This model with its BiLSTMs computing in `dtype`.
+        """Return this model with its BiLSTMs computing in `dtype`.
 
         Weights are shared, heads and losses stay in float32.
         """
@@ -183,7 +183,7 @@ class NluTarget(ReferenceRules):
         return unknown
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
-        """See `TokenTarget.encode`.
+        """Encode an utterance, with labels and intent where the loss reads them.
 
         Labels and intent are both None unless the document has both, and the model knows them: it
         has a loss of no other utterance.
@@ -233,11 +233,11 @@ class NluTarget(ReferenceRules):
         return np.array(tags, np.int64), intent
 
     def token_strings(self, ids: Sequence[int]) -> str:
-        """See `TokenTarget.token_strings`."""
+        """Spell words by their ids."""
         return self.vocabulary.text_of(ids)
 
     def ask(self, queries: Sequence[Query[A]]) -> list[A]:
-        """See `Target.ask`.
+        """Answer queries about utterances, all of one type.
 
         Raises:
             ValueError: a query of a type this target cannot answer, queries of several types, or a

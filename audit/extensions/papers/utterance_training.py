@@ -363,9 +363,9 @@ class NluLearner(Learner):
         self._intents = {intent: index for index, intent in enumerate(model.config.intents)}
 
     def samples_of(self, document: Document, rng: np.random.Generator) -> tuple[Utterance, ...]:
-        """See `Learner.samples_of`.
+        """Return the sample of an utterance: its ids, tags and intent.
 
-        None where tags or the intent are missing or unknown to the model.
+        There is none where tags or the intent are missing or unknown to the model.
         """
         longest = self.model.config.max_tokens
         tags = [self._tags.get(tag) for tag in (document.tags or ())[:longest]]
@@ -376,11 +376,11 @@ class NluLearner(Learner):
         return ((ids, np.array(tags, np.int64), intent),)
 
     def alike(self, sample: Utterance) -> Hashable:
-        """See `Learner.alike`: these models have no padding."""
+        """Return the length of an utterance: these models have no padding."""
         return len(sample[0])
 
     def collate(self, samples: Sequence[Utterance]) -> Batch:
-        """See `Learner.collate`."""
+        """Stack the ids, tags and intents of samples on the device."""
         columns = zip(("input_ids", "labels", "intents"), zip(*samples, strict=True), strict=True)
         return {
             name: torch.from_numpy(np.array(values, np.int64)).to(self.device)
@@ -388,12 +388,12 @@ class NluLearner(Learner):
         }
 
     def losses(self, batch: Batch) -> torch.Tensor:
-        """See `Learner.losses`."""
+        """Compute the training loss of each sample."""
         losses: torch.Tensor = self.model(**batch).losses
         return losses
 
     def save(self, folder: Path, *, half: bool = False) -> None:
-        """See `Learner.save`."""
+        """Save the model and its vocabulary."""
         with quiet():
             store(self.model, folder, half=half)
         self._vocabulary.save(folder)

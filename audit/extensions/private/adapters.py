@@ -89,12 +89,12 @@ class LoraLinear(nn.Module):
 
     @property
     def weight(self) -> torch.Tensor:
-        """The layer's own weight, which some models look at for its type and device."""
+        """Return the layer's own weight, which some models look at for its type and device."""
         return self.base.weight
 
     @property
     def bias(self) -> torch.Tensor | None:
-        """The layer's own bias."""
+        """Return the layer's own bias."""
         return self.base.bias
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:

@@ -49,7 +49,7 @@ class DpTraining(TrainingDefense):
     proves: Proves | None = field(default=None, compare=False)
 
     def with_settings(self, settings: dict[str, Any], options: ScanOptions) -> DpTraining:
-        """See `TrainingDefense.with_settings`.
+        """Return the countermeasure with these settings, and the seed of the scan.
 
         The settings are fields of `DpOptions`, as text or values.
         """
@@ -77,7 +77,7 @@ class DpTraining(TrainingDefense):
         return replace(self, options=chosen, audited=options.model_dir, proves=proof)
 
     def check(self, corpus: Corpus, start: Path) -> None:
-        """See `TrainingDefense.check`."""
+        """Refuse what no private training could begin with."""
         from audit.extensions.private.train import prepare_training
 
         prepare_training(start, corpus, self.options, audited=self.audited, proves=self.proves)
@@ -85,7 +85,7 @@ class DpTraining(TrainingDefense):
     def train(
         self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress
     ) -> RetrainedModel:
-        """See `TrainingDefense.train`.
+        """Train a model with differential privacy.
 
         The members are those of `corpus`, and a kill keeps what was spent.
         """

@@ -92,25 +92,25 @@ class AnsweringLearner(Learner):
         self._start = start
 
     def samples_of(self, document: Document, rng: np.random.Generator) -> tuple[Sample, ...]:
-        """See `Learner.samples_of`; opens no image."""
+        """List the questions of a document as samples; opens no image."""
         return samples_of(self._corpus, [document])
 
     def alike(self, sample: Sample) -> Hashable:
-        """See `Learner.alike`.
+        """Return a key of the samples that can be taught together.
 
         Any samples can be taught together, unless padding would change what the model says.
         """
         return None if self._share else self._reader.alike(sample)
 
     def collate(self, samples: Sequence[Sample]) -> Batch:
-        """See `Learner.collate`; images are opened here, and let go with the batch."""
+        """Make inputs of samples: images are opened here, and let go with the batch."""
         return {
             name: value.to(self.device)
             for name, value in self._reader.taught(unopened(samples)).items()
         }
 
     def losses(self, batch: Batch) -> torch.Tensor:
-        """See `Learner.losses`."""
+        """Compute the mean loss of each sample's answer."""
         logits, labels = self.model(**batch).logits, batch["labels"]
         if not self.model.config.is_encoder_decoder:
             # A decoder's scores at one position are for the token at the next one.
@@ -118,7 +118,7 @@ class AnsweringLearner(Learner):
         return mean_costs(logits, labels)
 
     def save(self, folder: Path, *, half: bool = False) -> None:
-        """See `Learner.save`."""
+        """Save the model beside what it began from."""
         save_answering(self.model, self._start, folder, half=half)
 
 
@@ -185,7 +185,7 @@ class EncoderLearner(Learner):
         }[encoder.task]
 
     def samples_of(self, document: Document, rng: np.random.Generator) -> tuple[Encoding, ...]:
-        """See `Learner.samples_of`: the page where the loss reads anything of it.
+        """Return the page of a document where the loss reads anything of it.
 
         Of a longer one its beginning.
         """
@@ -197,11 +197,11 @@ class EncoderLearner(Learner):
         return (page,) if page.has_loss else ()
 
     def alike(self, sample: Encoding) -> Hashable:
-        """See `Learner.alike`."""
+        """Return a key of pages that are about as long."""
         return len(sample.ids) // LENGTHS
 
     def collate(self, samples: Sequence[Encoding]) -> Batch:
-        """See `Learner.collate`."""
+        """Pad pages to one length, with what their losses read."""
         batch = self._collator(samples)
         if self._encoder.task == "mlm":
             # The positions with a label, and the labels: (n_pages, most labels of a page) each.
@@ -214,13 +214,13 @@ class EncoderLearner(Learner):
         return {name: value.to(self.device) for name, value in batch.items()}
 
     def losses(self, batch: Batch) -> torch.Tensor:
-        """See `Learner.losses`."""
+        """Compute the training loss of each page."""
         return self._costs_of(
             {name: value for name, value in batch.items() if name not in _TARGETS}, batch
         )
 
     def save(self, folder: Path, *, half: bool = False) -> None:
-        """See `Learner.save`."""
+        """Save the model with its tokenizer."""
         save(self.model, self._encoder.tokenizer, folder, half=half, processor_of=self._start)
 
     def _collate_with(self, mask_probability: float, seed: int) -> Collator:

@@ -71,11 +71,11 @@ class SeededRandom:
         self._rng = np.random.default_rng([seed, *b"private training"])
 
     def coins(self, n: int, probability: float) -> Bools:
-        """See `SystemRandom.coins`."""
+        """Toss `n` coins from the seed: a test repeats them."""
         return self._rng.random(n) < probability
 
     def normal(self, shape: Sequence[int]) -> torch.Tensor:
-        """See `SystemRandom.normal`."""
+        """Draw normal numbers from the seed: a test repeats them."""
         return torch.from_numpy(np.asarray(self._rng.standard_normal(tuple(shape))))
 
 

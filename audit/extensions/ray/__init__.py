@@ -111,7 +111,7 @@ class RayEngine:
     _pool: _Pool | None = field(default=None, init=False)
 
     def run(self, source: WorkSource, trials: Sequence[Trial]) -> Outcomes:
-        """See `Engine.run`.
+        """Run trials on the workers of a cluster, which are started when they are first needed.
 
         An exception of a trial is raised here, with its own type and traceback.
 
@@ -131,7 +131,7 @@ class RayEngine:
             raise SystemExit(128 + signal.SIGTERM) from None
 
     def close(self) -> None:
-        """See `Engine.close`."""
+        """End the workers, and what was started for them."""
         self._pool = None
         self._started.close()
 

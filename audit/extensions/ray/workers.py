@@ -66,7 +66,7 @@ class Worker:
             self.work = elsewhere(self.kept[number])
 
     def fetch(self, root: Path, names: Sequence[str]) -> Path:
-        """See `audit.files.Fetch`."""
+        """Bring files to where this worker runs, and return their folder."""
         import ray
 
         if self.files and not (self.shared and root.is_relative_to(self.shared)):

@@ -96,7 +96,7 @@ class Denoiser:
         self._never = np.setdiff1d(np.arange(model.config.vocab_size), [*self.text_tokens.values()])
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
-        """See `TokenTarget.encode`: the page's first tokens."""
+        """Encode the page's first tokens."""
         view = view_of(document, self._images)
         if self._picture is not None and view.open_page is None:
             return None
@@ -106,11 +106,13 @@ class Denoiser:
         return page_of(self.tokenizer, view, tokens) if tokens.ids and {*around} <= held else None
 
     def token_strings(self, ids: Sequence[int]) -> str:
-        """See `TokenTarget.token_strings`."""
+        """Spell tokens as the tokenizer does."""
         return str(self.tokenizer.decode(list(ids))).strip()
 
     def ask(self, queries: Sequence[Query[A]]) -> list[A]:
-        """See `Target.ask`; pages are those of a target that answers questions, or its own.
+        """Fill the gaps of pages.
+
+        Pages are those of a target that answers questions, or its own.
 
         Raises:
             ValueError: a query of a type this target cannot answer, or queries of several types.

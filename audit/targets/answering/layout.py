@@ -73,7 +73,7 @@ class SampleRow:
 
     @property
     def page(self) -> PageTokens:
-        """The page's own tokens."""
+        """Return the page's own tokens."""
         own = [
             (token, word)
             for token, word in zip(self.ids, self.words, strict=True)
@@ -191,11 +191,11 @@ class RowReader(ApartReader):
         """Lay out a page of this size and a question as one row."""
 
     def page_tokens(self, view: PageView, question: str) -> PageTokens:
-        """See `TokenReader.page_tokens`."""
+        """Return the page's own tokens in the row of a question."""
         return self._rows(view.words, view.size, question).page
 
     def alike(self, sample: Sample) -> object:
-        """See `Reader.alike`.
+        """Return a key of rows that are as long.
 
         The key is the padded length of the row, and the number of tokens of the answer.
         """
@@ -236,7 +236,7 @@ class LayoutReader(RowReader):
         self.forbidden = frozenset({*tokenizer.all_special_ids, *own} - {None})
 
     def prompts(self, samples: Sequence[Sample]) -> Inputs:
-        """See `Reader.prompts`.
+        """Return the inputs of `generate`, rows padded to one length.
 
         They are `input_ids`, `bbox`, `attention_mask`, and `pixel_values` where the model sees.
         """
@@ -247,7 +247,7 @@ class LayoutReader(RowReader):
         return inputs
 
     def text_of(self, ids: Sequence[int]) -> str:
-        """See `Reader.text_of`."""
+        """Decode an answer, without tokens that are never generated."""
         spoken = [token for token in ids if token not in self.forbidden]
         return str(self.tokenizer.decode(spoken, clean_up_tokenization_spaces=False)).strip()
 
@@ -329,7 +329,7 @@ class UdopReader(LayoutReader):
         self._prompt = prompt
 
     def alike(self, sample: Sample) -> object:
-        """See `Reader.alike`: no sample is like another."""
+        """Return the sample itself: no sample is like another."""
         return sample
 
     def _bucket(self, row: SampleRow) -> int:

@@ -128,7 +128,7 @@ def _lacking(error: BaseException) -> str | None:
 
 
 def resolution_of(image_processor: Any) -> tuple[int, int] | None:
-    """Height and width of the images that it makes, in pixels.
+    """Return height and width of the images that it makes, in pixels.
 
     None when they are of several sizes.
     """
@@ -219,7 +219,7 @@ class DonutReader(reading.Reader):
             raise TargetError(*wording("no_room", max_tokens=self.max_tokens))
 
     def prompts(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
-        """See `Reader.prompts`."""
+        """Return pictures, and prompts with the questions."""
         prompts = [self._tokens(sample)[0] for sample in samples]
         return {
             **self._pages(samples),
@@ -227,7 +227,7 @@ class DonutReader(reading.Reader):
         }
 
     def taught(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
-        """See `Reader.taught`."""
+        """Return pictures, and rows of prompt and answer whose answers are read."""
         pairs = [self._tokens(sample) for sample in samples]
         return {
             **self._pages(samples),
@@ -240,7 +240,7 @@ class DonutReader(reading.Reader):
         }
 
     def alike(self, sample: reading.Sample) -> object:
-        """See `Reader.alike`."""
+        """Return the lengths of prompt and answer."""
         return tuple(map(len, self._tokens(sample)))
 
     def _pages(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
@@ -252,7 +252,7 @@ class DonutReader(reading.Reader):
         )
 
     def pictures(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
-        """See `PictureReader.pictures`."""
+        """Return the pixels of pages as the processor scales them."""
         pages = [image_of(sample) for sample in samples]
         return {
             "pixel_values": self._images(
@@ -346,7 +346,7 @@ class Pix2StructReader(reading.ApartReader):
         self.max_tokens = int(image_processor.max_patches)
 
     def prompts(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
-        """See `Reader.prompts`."""
+        """Return the patches of pictures with their questions as headers."""
         pages = [self._with_header(sample) for sample in samples]
         read = self._images(
             pages, is_vqa=False, input_data_format="channels_first", return_tensors="pt"
@@ -357,7 +357,7 @@ class Pix2StructReader(reading.ApartReader):
         }
 
     def alike(self, sample: reading.Sample) -> object:
-        """See `Reader.alike`: all images are filled to one number of patches."""
+        """Return the length of the answer: all images are filled to one number of patches."""
         return None if sample.answer is None else len(self._answer(sample))
 
     def _with_header(self, sample: reading.Sample) -> Any:

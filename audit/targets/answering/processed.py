@@ -63,22 +63,22 @@ class ProcessorReader(reading.Reader):
         self._longest_question = self.max_tokens // 4
 
     def prompts(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
-        """See `Reader.prompts`."""
+        """Return the inputs of `generate` as the checkpoint's own processor makes them."""
         return self._stack_samples([self._asked(sample) for sample in samples])
 
     def taught(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
-        """See `Reader.taught`."""
+        """Return the inputs of `forward` as the checkpoint's own processor makes them."""
         return self._stack_samples([self._with_answer(sample) for sample in samples])
 
     def alike(self, sample: reading.Sample) -> object:
-        """See `Reader.alike`: rows are as long as their text, and as the page's size makes it."""
+        """Return the size of the page and the lengths of the texts, which make the row's length."""
         size = sample.view.size or image_of(sample).shape[:2]
         return size, tuple(
             len(reading.tokens_of(self.tokenizer, text)) for text in self._texts(sample)
         )
 
     def n_of_page(self, sample: reading.Sample, ids: Sequence[int], most: int) -> int:
-        """See `Reader.n_of_page`: what stands before the end of the page's image."""
+        """Count the tokens of a row up to the end of the page's image."""
         n = max(
             (index + 1 for index, token in enumerate(ids) if token in self._image_ids), default=0
         )

@@ -152,7 +152,7 @@ class ApartReader(Reader):
     _close: Sequence[int]
 
     def taught(self, samples: Sequence[Sample]) -> Inputs:
-        """See `Reader.taught`."""
+        """Return the inputs of `forward`: the prompt, and the answer as labels."""
         return {
             **self.prompts(samples),
             "labels": filled([self._answer(sample) for sample in samples], NOT_READ),

@@ -243,7 +243,7 @@ class RowTarget(ReferenceRules, ABC):
 
     @property
     def batch_rows(self) -> int:
-        """Samples of one forward pass as it is now.
+        """Return the number of samples of one forward pass as it is now.
 
         It is what was asked for, or what suited the device, or lowered since.
         """
@@ -251,12 +251,12 @@ class RowTarget(ReferenceRules, ABC):
 
     @property
     def lowered(self) -> int:
-        """The number of times that `batch_rows` was lowered because memory ran out."""
+        """Return the number of times that `batch_rows` was lowered because memory ran out."""
         return self.rows.lowered
 
     @property
     def needs_image(self) -> bool:
-        """True where a page without an image cannot be asked."""
+        """Test whether a page without an image cannot be asked."""
         return bool(self.reader.needs_image)
 
     def rounded(self, dtype: str) -> Self:
@@ -270,7 +270,7 @@ class RowTarget(ReferenceRules, ABC):
         return other
 
     def ask(self, queries: Sequence[Query[A]]) -> list[A]:
-        """See `Target.ask`.
+        """Answer queries about pages, all of one type.
 
         Raises:
             ValueError: a query of a type this target cannot answer, or queries of several types.

@@ -52,11 +52,11 @@ class AskedPage(Encoding):
 
     @property
     def has_loss(self) -> bool:
-        """See `Encoding.has_loss`."""
+        """Test whether the page has questions, whose answers the loss reads."""
         return bool(self.asked)
 
     def scrubbed(self, positions: Sequence[int]) -> Self:
-        """See `Encoding.scrubbed`; what is painted white are whole words, as in a removal."""
+        """Return the page with whole words painted white, as in a removal."""
         words = sorted({int(word) for word in self.words[list(positions)] if word >= 0})
         return replace(self.masked(positions), view=cover(self.view, words))
 
@@ -212,7 +212,7 @@ class AnsweringTarget(batched.RowTarget):
             )
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
-        """See `TokenTarget.encode`: a page with its questions, which decide how much is read."""
+        """Encode a page with its questions, which decide how much is read."""
         if not isinstance(self.reader, reading.TokenReader):
             return None
         # Training takes the first of a question's answers.
@@ -225,26 +225,29 @@ class AnsweringTarget(batched.RowTarget):
 
     @property
     def public_tokenizer(self) -> Any:
-        """See `ReferenceRules`: that of a reader of words; a reader of pictures has none."""
+        """Return the tokenizer of a reader of words; a reader of pictures has none."""
         if isinstance(self.reader, reading.TokenReader):
             return self.reader.tokenizer
         return None
 
     @property
     def public_images(self) -> OpenImage | None:
-        """See `ReferenceRules.public_images`."""
+        """Return the function that opens pages' images."""
         return self.images
 
     def accepts_start(
         self, start: CheckpointFolder, own_folder: CheckpointFolder, *, denoises: bool
     ) -> str | None:
-        """See `ReferenceRules`: such models begin as such, unless they begin as T5."""
+        """Say why a start of fine-tuning cannot be asked what the model is asked.
+
+        Such models begin as such, unless they begin as T5.
+        """
         if denoises and not same_type(start, own_folder):
             return super().accepts_start(start, own_folder, denoises=denoises)
         return None
 
     def token_strings(self, ids: Sequence[int]) -> str:
-        """See `TokenTarget.token_strings`."""
+        """Spell tokens as the reader does."""
         return self.reader.text_of(ids)
 
     def _methods(self) -> dict[type[interface.Query[Any]], Callable[[Any], list[Any]]]:

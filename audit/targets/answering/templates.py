@@ -88,7 +88,7 @@ class _Elsewhere:
 
     @property
     def environment(self) -> _Elsewhere:
-        """Itself: transformers asks an environment for nothing but `parse`."""
+        """Return itself: transformers asks an environment for nothing but `parse`."""
         return self
 
     def parse(self, template: str) -> Any:

@@ -198,13 +198,13 @@ class DecoderReader(reading.Reader):
             raise TargetError(*wording("no_system_turn"))
 
     def prompts(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
-        """See `Reader.prompts`: `input_ids` and `attention_mask`."""
+        """Return `input_ids` and `attention_mask`, padded on the left."""
         rows = [self._tokens(sample)[0][::-1] for sample in samples]
         mirrored = reading.with_mask(rows, self._pad, max(bucket_of(len(row)) for row in rows))
         return {name: value.flip(-1) for name, value in mirrored.items()}
 
     def taught(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
-        """See `Reader.taught`."""
+        """Return rows of prompt and answer, of which the answer is read."""
         pairs = [self._tokens(sample) for sample in samples]
         length = max(bucket_of(len(prompt) + len(answer)) for prompt, answer in pairs)
         unread = [
@@ -219,7 +219,7 @@ class DecoderReader(reading.Reader):
         }
 
     def alike(self, sample: reading.Sample) -> object:
-        """See `Reader.alike`."""
+        """Return the padded lengths of the prompt and of what is taught."""
         prompt, answer = self._tokens(sample)
         if sample.answer is None:
             return bucket_of(len(prompt)), None
@@ -227,7 +227,7 @@ class DecoderReader(reading.Reader):
         return bucket_of(len(prompt)), taught
 
     def n_of_page(self, sample: reading.Sample, ids: Sequence[int], most: int) -> int:
-        """See `Reader.n_of_page`.
+        """Count the tokens that the row shares with those of other questions.
 
         Lengths are few, so that long pages that lose their end share most of it.
         """
@@ -311,7 +311,7 @@ class EncoderDecoderReader(RowReader):
         self._close = self._after or self._close
 
     def prompts(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
-        """See `Reader.prompts`: `input_ids` and `attention_mask`."""
+        """Return `input_ids` and `attention_mask`, padded on the right."""
         rows = [self._row(sample).ids for sample in samples]
         return reading.with_mask(rows, self._pad, max(bucket_of(len(row)) for row in rows))
 

@@ -81,7 +81,7 @@ class Adapter:
 
     @property
     def n_vocabulary(self) -> int | None:
-        """The number of tokens of embeddings that were saved whole; None when none were."""
+        """Return the number of tokens of embeddings that were saved whole; None when none were."""
         sizes = [
             shape[0]
             for name, shape in self.shapes.items()
@@ -214,7 +214,7 @@ def _trained_as(settings: Mapping[str, Any], kind: str) -> tuple[str | None, boo
 
 
 def _labels(adapter: Adapter) -> dict[str, Any]:
-    """Unnamed labels, as many as the trained head has outputs."""
+    """Make unnamed labels, as many as the trained head has outputs."""
     heads = ("classifier", "score", "out_proj")
     sizes = [
         shape[0]
@@ -307,11 +307,11 @@ def merge_adapter(model: Any, adapter: Adapter) -> Any:
 
 
 def adapter_config(adapter: Adapter, *, trains: bool = False) -> Any:
-    """PEFT's own configuration of an adapter.
+    """Build PEFT's own configuration of an adapter.
 
     Args:
-        adapter: says it in its adapter_config.json.
-        trains: for an adapter that is to be trained.
+        adapter: adapter whose adapter_config.json says it.
+        trains: whether the adapter is to be trained.
 
     Raises:
         TargetError: this PEFT does not know the adapter or one of its settings, or it cannot be
@@ -436,7 +436,7 @@ def resize(model: Any, adapter: Adapter) -> None:
 
 
 def untie(model: Any, adapter: Adapter) -> None:
-    """Part the output layer from the embeddings that it shares weights with.
+    """Separate the output layer from the embeddings that it shares weights with.
 
     That is when the adapter changes one of them.
     """

@@ -139,12 +139,12 @@ class CheckpointFolder:
 
     @property
     def own_path(self) -> Path:
-        """The folder that was opened; an error message names the checkpoint by it."""
+        """Return the folder that was opened; an error message names the checkpoint by it."""
         return self.path if self.adapter is None else self.adapter.path
 
     @property
     def beginning(self) -> CheckpointFolder:
-        """The folder whose weights a training begins from: an adapter's is its base's."""
+        """Return the folder whose weights a training begins from: an adapter's is its base's."""
         return self if self.base is None else self.base
 
     @property
@@ -159,7 +159,7 @@ class CheckpointFolder:
 
     @property
     def sha256(self) -> str:
-        """The sha256 over names and content of configuration, tokenizer and weights.
+        """Return the sha256 over names and content of configuration, tokenizer and weights.
 
         Those of an adapter's base count too.
         """
@@ -175,7 +175,7 @@ class CheckpointFolder:
 
     @property
     def file_hashes(self) -> dict[str, str]:
-        """The sha256 of each of these files by its path in its folder.
+        """Return the sha256 of each of these files by its path in its folder.
 
         Those of an adapter's base under "base/".
         """
@@ -185,7 +185,7 @@ class CheckpointFolder:
 
     @property
     def weights(self) -> frozenset[bytes]:
-        """The digests of its own weight files, whatever they are called.
+        """Return the digests of its own weight files, whatever they are called.
 
         An adapter's base has others.
         """
@@ -195,7 +195,7 @@ class CheckpointFolder:
 
     @property
     def weights_written(self) -> dt.date | None:
-        """The day (UTC) on which its own weight files were last written.
+        """Return the day (UTC) on which its own weight files were last written.
 
         It is told as far as the file system tells.
         """
@@ -208,7 +208,7 @@ class CheckpointFolder:
 
     @property
     def weight_names(self) -> frozenset[str]:
-        """The names of the tensors in its weight files; an adapter's are its base's."""
+        """Return the names of the tensors in its weight files; an adapter's are its base's."""
         from safetensors import safe_open
 
         if self.base is not None:

@@ -352,7 +352,9 @@ def _layers_beyond(folder: CheckpointFolder, model: Any, unexpected: Collection[
 
 
 def _dtype_of(folder: CheckpointFolder, n_parameters: int, n_rounded: int) -> torch.dtype:
-    """As it was asked for; else bfloat16 for a large model that is stored so, float32 for others.
+    """Choose the number format: as it was asked for; else by the size of the model.
+
+    That is bfloat16 for a large model that is stored so, float32 for others.
 
     float16 has three more bits than bfloat16: rounding them off would change what is audited.
     """
@@ -364,7 +366,7 @@ def _dtype_of(folder: CheckpointFolder, n_parameters: int, n_rounded: int) -> to
 
 
 def _sizes(folder: Path) -> tuple[int, int]:
-    """Numbers in the weight files, and those of them that are in bfloat16."""
+    """Count the numbers in the weight files, and those of them that are in bfloat16."""
     n_all = n_rounded = 0
     for path in files_of(folder).values():
         if path.suffix == ".safetensors":

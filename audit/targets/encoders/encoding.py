@@ -343,7 +343,7 @@ class Encoder:
 
     @property
     def _room(self) -> int:
-        """Tokens of words that a window has room for."""
+        """Count the tokens of words that a window has room for."""
         return self.max_tokens - sum(map(len, self._ends))
 
     def _window(self, words: Ints, around: Sequence[int]) -> slice | None:

@@ -292,7 +292,7 @@ def shares(boxes: Floats) -> NDArray[np.float32]:
 
 
 def _image_patches(config: Any) -> ImageInput | None:
-    """LayoutLMv3 reads the patches of the picture as tokens after the text's.
+    """Describe the patches that LayoutLMv3 reads as tokens after the text's.
 
     A [CLS] of theirs comes with them.
     """

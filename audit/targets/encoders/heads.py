@@ -230,7 +230,10 @@ def relation_costs(extractor: Any, hidden: torch.Tensor, pages: Sequence[Encodin
 
 
 def best_links(extractor: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> list[Ints]:
-    """See `BestLinks`; ties go to the lower position, and to a token before "none"."""
+    """Point each token at the best other one.
+
+    Ties go to the lower position, and to a token before "none".
+    """
     links = padded_labels([page.links for page in pages], hidden.shape[1])
     read = links != NOT_READ
     best = _relation_scores(extractor, hidden, read).cpu().numpy().argmax(axis=-1)

@@ -56,7 +56,7 @@ class RelationExtractor(nn.Module):
 
 
 def masked_relations(scores: torch.Tensor, readable: torch.Tensor) -> torch.Tensor:
-    """`scores` with -1e4 where a token would point to itself or to one that is not `readable`.
+    """Return `scores` with -1e4 where a token would point to itself or to an unreadable one.
 
     "none" always stays.
 

@@ -97,17 +97,20 @@ class EncoderTarget(ReferenceRules):
 
     @property
     def batch_tokens(self) -> int:
-        """Padded tokens of a forward pass as it is now: what was asked for, or lowered since."""
+        """Return the padded tokens of a forward pass as it is now.
+
+        It is what was asked for, or lowered since.
+        """
         return self.forward.batch.size
 
     @property
     def batch_options(self) -> dict[str, Any]:
-        """See `ReferenceRules.batch_options`."""
+        """Return the padded tokens of a batch, as `target_of` takes them."""
         return {"batch_tokens": self.batch_tokens}
 
     @property
     def public_kind(self) -> PublicKind:
-        """See `ReferenceRules.public_kind`.
+        """Return the kind of public model to advise.
 
         A public model of its own family can be trained, if that has such a head.
         """
@@ -115,26 +118,26 @@ class EncoderTarget(ReferenceRules):
 
     @property
     def public_tokenizer(self) -> Any:
-        """See `ReferenceRules.public_tokenizer`."""
+        """Return the tokenizer that a public model must share."""
         return self.encoder.tokenizer
 
     @property
     def longest_public_page(self) -> int:
-        """See `ReferenceRules`: both read a page alike."""
+        """Return the tokens of a page that a public model must read: both read a page alike."""
         return self.card.max_tokens
 
     @property
     def page_images(self) -> PageImageReader | None:
-        """See `ReferenceRules.page_images`."""
+        """Return what a public model's page images must be like; None: it must see none."""
         return self.encoder.page_images
 
     @property
     def public_images(self) -> OpenImage | None:
-        """See `ReferenceRules.public_images`."""
+        """Return the function that opens pages' images; None where the encoder sees none."""
         return getattr(self.encoder.page_images, "open_image", None)
 
     def accepts(self, reference: ReferenceRules) -> str | None:
-        """See `ReferenceRules.accepts`.
+        """Say why a loaded checkpoint is not of this target's kind; None where it is.
 
         Losses compare only over the same tags, or for masked language models the same tokens.
         """
@@ -164,7 +167,7 @@ class EncoderTarget(ReferenceRules):
         return self.encoder.encode(document, around)
 
     def token_strings(self, ids: Sequence[int]) -> str:
-        """See `Target.token_strings`."""
+        """Spell tokens as the tokenizer does."""
         return str(self.encoder.tokenizer.decode(list(ids))).strip()
 
     def unknown_names(self, documents: Sequence[Document]) -> Mapping[str, frozenset[str]]:
@@ -172,7 +175,7 @@ class EncoderTarget(ReferenceRules):
         return unknown_labels(self.encoder.task, self.labels, documents)
 
     def ask(self, queries: Sequence[interface.Query[A]]) -> list[A]:
-        """See `Target.ask`.
+        """Answer queries about pages, all of one type.
 
         Raises:
             ValueError: a query of a type this target cannot answer, or queries of several types.
@@ -333,7 +336,7 @@ class TokenLosses:
         return np.split(losses, [*accumulate(len(query.completions) for query in queries)][:-1])
 
     def relaxed(self, queries: Sequence[interface.RelaxedLoss]) -> list[interface.Relaxed]:
-        """See `RelaxedLoss`.
+        """Compute the loss of mixtures of candidates, and its gradient.
 
         Mixtures take the place of the word embeddings, and what the encoder adds stays.
 

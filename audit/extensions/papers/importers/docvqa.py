@@ -71,7 +71,7 @@ class DocVQA(Importer):
     marks = tuple((name, '"questionId":') for name in ("train*.json", "val*.json"))
 
     def pages(self, source: Source) -> Iterator[Page]:
-        """See `Importer.pages`."""
+        """Yield the pages of DocVQA as it is published."""
         files = _files(source)
         images = source.files_by_stem(IMAGES, *IMAGE_FOLDERS)
         there = any((source.root / folder).is_dir() for layout in OCR_FOLDERS for folder in layout)

@@ -59,7 +59,7 @@ class FUNSD(Importer):
     marks = (("annotations/*.json", '"form":'),)
 
     def pages(self, source: Source) -> Iterator[Page]:
-        """See `Importer.pages`."""
+        """Yield the pages of FUNSD as it is published."""
         annotations = source.files_by_stem((".json",), ["annotations"])
         images = source.files_by_stem((".png", ".jpg", ".jpeg"), ["images"])
         for name in sorted(annotations.keys() | images.keys()):

@@ -86,7 +86,7 @@ class PFLDocVQA(Importer):
     marks = tuple((name, '"ocr_tokens":|"image_name":') for name in ("*.json", "*.jsonl"))
 
     def pages(self, source: Source) -> Iterator[Page]:
-        """See `Importer.pages`."""
+        """Yield the pages of PFL-DocVQA as it is published."""
         files = {path: _part(path, official=source.official) for path in _files(source)}
         images = source.files_by_stem(IMAGES, *IMAGE_FOLDERS)
         pages = QuestionPages(source)

@@ -42,7 +42,7 @@ class Snips(Importer):
     marks = (("seq.in", ""),)
 
     def pages(self, source: Source) -> Iterator[Page]:
-        """See `Importer.pages`."""
+        """Yield the pages of SNIPS as it is published."""
         if not (source.path / "train").is_dir():
             raise UsageError(f"{source.path} has no folder train/", "give the folder that holds it")
         for folder, part in FOLDERS.items():

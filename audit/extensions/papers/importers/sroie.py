@@ -43,7 +43,7 @@ class SROIE(Importer):
     marks = (("key/*", ""),)
 
     def pages(self, source: Source) -> Iterator[Page]:
-        """See `Importer.pages`."""
+        """Yield the pages of SROIE as it is published."""
         files = {
             "img": source.files_by_stem((".jpg", ".jpeg", ".png"), ["img"]),
             "box": source.files_by_stem((".csv", ".txt"), ["box"]),

@@ -109,7 +109,7 @@ class TAB(Importer):
     marks = ((MENTIONS, ""), (PATTERN, '"doc_id":'))
 
     def pages(self, source: Source) -> Iterator[Page]:
-        """See `Importer.pages`."""
+        """Yield the pages of TAB as it is published."""
         is_official = any(source.path.glob(PATTERN))
         texts = _read_official(source) if is_official else _read_two_files(source)
         if not any(text.mentions for text in texts.values()):
