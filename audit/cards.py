@@ -99,7 +99,7 @@ class PrivacyCard:
         clients: parties of a federated training; None: a central one.
         client_rate: the probability that a client takes part in a round.
         accountant: the version of Opacus, whose PRV accountant it is.
-        optimizer: of noisy sums, with `learning_rate`; "add": the mean change is added.
+        optimizer: optimizer of noisy sums, with `learning_rate`; "add": the mean change is added.
         trained: adapters on queries and values with their rank, the head, or all weights.
         embeddings: whether embeddings were trained.
         head: whether the head was.
@@ -172,8 +172,8 @@ class Forgotten:
 
     Attributes:
         listed: how many documents are in it.
-        sha256: of their ids, sorted, each with a line feed behind it.
-        shown: by limited metric, the smallest limit that so many documents can show.
+        sha256: sha256 of their ids, sorted, each with a line feed behind it.
+        shown: smallest limit by limited metric that so many documents can show.
     """
 
     listed: int
@@ -187,8 +187,8 @@ class CorpusCard:
 
     Attributes:
         fields: the fields marked for attack, by split and category.
-        providers: of all splits together.
-        questions: by split.
+        providers: providers of all splits together.
+        questions: questions by split.
         drawn: the day on which docaudit drew the membership, when it did; it says nothing of a
             model trained before.
         drawn_by: the command that drew it.
@@ -196,13 +196,13 @@ class CorpusCard:
             when it is one.
         checkpoint_chosen_on: the split whose documents chose the target's checkpoint, when the
             owner says so.
-        near_copies: by split, the documents that were left out because they copy one of another
-            split; `documents` and all other counts are without them, and without the next.
-        unread: by split, the documents that were left out because they name labels or intents that
-            the model lacks, or because it points at words, and no answer to their questions stands
-            on the page.
-        unread_questions: by split, the questions of other documents that were left out because the
-            model points at words of the page, and their answer does not stand there.
+        near_copies: documents by split that were left out because they copy one of another split;
+            `documents` and all other counts are without them, and without the next.
+        unread: documents by split that were left out because they name labels or intents that the
+            model lacks, or because it points at words, and no answer to their questions stands on
+            the page.
+        unread_questions: questions by split of other documents that were left out because the model
+            points at words of the page, and their answer does not stand there.
         forgotten: the documents that the model was to forget, where these alone are its members;
             None: all members are.
     """
@@ -263,8 +263,8 @@ class Timing:
     """All that differs between two runs of the same audit.
 
     Attributes:
-        seconds: that this run took.
-        outcomes: of the trials of all attacks.
+        seconds: seconds that this run took.
+        outcomes: outcomes of the trials of all attacks.
         resumed: of these, how many were read from the journals of earlier runs.
         oldest, newest: when the first and the last of these were computed; None where all are this
             run's own, or where nothing says when the first one was.
@@ -308,8 +308,8 @@ class Bounds:
 
     Attributes:
         documents: units of member and held-out documents together, at most; None: no bound.
-        seconds: for the attacks; None: no bound.
-        part: of the units of each side, what was expected to fit into that time.
+        seconds: seconds for the attacks; None: no bound.
+        part: part of the units of each side, what was expected to fit into that time.
     """
 
     documents: int | None
@@ -322,8 +322,8 @@ class DeclaredPolicy:
     """The policy that was declared when the scan began (`Timing.started`), before any trial of it.
 
     Attributes:
-        name: as its file has it.
-        sha256: of the file.
+        name: name as its file has it.
+        sha256: sha256 of the file.
         shipped: whether docaudit ships this very file.
         toml: the whole file.
     """
@@ -341,11 +341,11 @@ class AuditSheet:
     docaudit verifies none of it.
 
     Attributes:
-        system: that the model is part of.
+        system: system that the model is part of.
         controller: who answers for the processing of the documents.
-        purpose: of the system.
-        model_name, model_version: as the owner calls the model.
-        data_categories: of personal data in the documents of training.
+        purpose: purpose of the system.
+        model_name, model_version: name and version as the owner calls the model.
+        data_categories: data categories of personal data in the documents of training.
         release: to whom the model goes: its weights to everybody, its answers to strangers, or
             neither.
         auditor: who ran the scan.

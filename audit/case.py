@@ -49,7 +49,7 @@ class References:
         """Sort models by their role: "auxiliary", "pretrained", "baseline-0" ..., "split-0" ...
 
         Args:
-            models: by role, in the order in which those of one kind are numbered.
+            models: models by role, in the order in which those of one kind are numbered.
             members: for every split model, the ids of the documents it was trained on.
         """
         return cls(

@@ -64,10 +64,10 @@ def keep_story(
     """Write all that is known of an error to a file that its owner alone can read.
 
     Args:
-        error: with its traceback, its message, and what a server said.
-        folder: of evidence; None, or one that cannot be written: a new folder among the system's
-            temporary files.
-        name: of the file, without its ending.
+        error: error with its traceback, its message, and what a server said.
+        folder: folder of evidence; None, or one that cannot be written: a new folder among the
+            system's temporary files.
+        name: name of the file, without its ending.
 
     Returns:
         The file, whose mode is 0600; None where no file can be written.
@@ -97,9 +97,9 @@ def failure_of(error: BaseException, what: str, place: Path | None) -> DocauditE
     """Return what is told of an error that nobody foresaw.
 
     Args:
-        error: that was raised.
+        error: error that was raised.
         what: failed, as the beginning of a sentence.
-        place: of its story; None: it could not be kept.
+        place: place of its story; None: it could not be kept.
     """
     if isinstance(error, ModelError):
         return TargetError(f"{what} failed: {error.about} ({class_and_place(error)})", _hint(place))
@@ -132,7 +132,7 @@ class Part:
     ends the whole run.
 
     Args:
-        name: of the part, for the file of its story.
+        name: name of the part, for the file of its story.
         evidence: the folder for the story.
 
     Attributes:

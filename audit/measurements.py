@@ -161,7 +161,7 @@ class Check:
         reason: one sentence, printed when the check fires.
         remedy: what would settle it.
         metrics: the limited metrics that it bears on; empty: all of its attack.
-        attacks: of a check of the whole scan, the attacks that it bears on; empty: all.
+        attacks: attacks that a check of the whole scan bears on; empty: all.
         spares: measurements, as attack.name, that what it finds cannot explain, though it is
             "confounded": they may confirm a violation.
         weight: its share of the 5 %, against the others' (Holm's weighted rule).

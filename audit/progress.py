@@ -41,8 +41,8 @@ def steps(name: str, items: Iterable[T], total: int) -> Iterator[T]:
     """Yield the items of a loop, and report each completed item to the observer.
 
     Args:
-        name: of the stage.
-        items: of the loop.
+        name: name of the stage.
+        items: items of the loop.
         total: how many there are.
     """
     observer = _OBSERVER.get()

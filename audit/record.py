@@ -124,8 +124,9 @@ class AuditRecord:
 
     Attributes:
         battery: every attack this version knows, so that a policy that misspells one is told.
-        share: of the trials that could be tried, the least part that the budget took of an attack.
-        shares: by attack, where the budget took a larger part.
+        share: share of the trials that could be tried, the least part that the budget took of an
+            attack.
+        shares: shares by attack, where the budget took a larger part.
         attacks: exactly one result for every attack asked for.
         derived_by: the commands that made the target out of another one (a countermeasure), oldest
             first.

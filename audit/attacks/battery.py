@@ -50,8 +50,8 @@ class AttackParameters:
     """What a file sets.
 
     Attributes:
-        values: by attack, by parameter; all known and valid.
-        sha256: of the file.
+        values: values by attack, by parameter; all known and valid.
+        sha256: sha256 of the file.
     """
 
     values: Mapping[str, Mapping[str, Any]]

@@ -154,7 +154,7 @@ def by_document(
 
     Args:
         corpus: where the documents are from.
-        documents: those that are compared, or by which the attacker knows providers.
+        documents: documents that are compared, or by which the attacker knows providers.
         member: (n_documents,) bool, whether the document is a member, or its provider is in.
         progress: advanced for every document described.
         providers: (n_documents,) the provider of each, where providers are compared.
@@ -227,7 +227,7 @@ def _examine(
 
     Args:
         corpus: where the documents are from.
-        documents: those that are compared.
+        documents: documents that are compared.
         names: the unit of each document.
         labels: (n_documents,) whether each is a member, or its provider is in.
         unit: what is a member or not.
@@ -412,7 +412,7 @@ def reference_control(
     Args:
         measurements: names of the target's measurements.
         measured: the same of the reference.
-        condition: see `Control`.
+        condition: condition, see `Control`.
     """
     if not isinstance(measured, Estimate):
         return ()
@@ -427,9 +427,9 @@ def heldout_condition(name: str, gaps: Iterable[Estimate], attack: str) -> Condi
     lets `reference_control` serve.
 
     Args:
-        name: of the condition.
-        gaps: on held-out documents, the target's number less the reference's, by every method.
-        attack: in words, for the reason.
+        name: name of the condition.
+        gaps: gaps on held-out documents, the target's number less the reference's, by every method.
+        attack: attack in words, for the reason.
     """
     widest = max(gaps, key=lambda gap: max(abs(gap.low), abs(gap.high)), default=None)
     if widest is None:

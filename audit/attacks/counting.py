@@ -42,7 +42,7 @@ class Row(NamedTuple):
 
     Attributes:
         document: its id.
-        stratum: that it is drawn in, see `engine.interface.Trial`.
+        stratum: stratum that it is drawn in, see `engine.interface.Trial`.
         value: a name for what the row says, the same for all that count as one value.
         counted: whether a count is of such values, which stand in no other document.
     """
@@ -82,7 +82,7 @@ class Population:
             the sides.
         n_rows: rows that could be tried, by document and stratum.
         n_same: of these, the rows that hold a value, by document and value.
-        chances: by stratum, see `leaking.chances_to_be_tried`.
+        chances: chances by stratum, see `leaking.chances_to_be_tried`.
     """
 
     values: int

@@ -96,7 +96,7 @@ class TableRow(StrictModel):
     """A row of a compact table, left out where nothing of it was measured.
 
     Attributes:
-        suffix: of the names of all columns; empty asks for the metric itself.
+        suffix: ending of the names of all columns; empty asks for the metric itself.
         instead: other measurements by the metric of a column; all other columns are empty then.
     """
 
@@ -143,7 +143,7 @@ class TrendSpec(StrictModel):
     Attributes:
         summary: metrics that sum the attack up, by heading: the columns of a sweep's table on the
             terminal.
-        columns: of the trend's table; empty: `summary`.
+        columns: columns of the trend's table; empty: `summary`.
     """
 
     panels: tuple[MetricPanel, ...] = ()

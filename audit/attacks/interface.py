@@ -101,7 +101,7 @@ class Attack(ABC):
     (`audit.attacks.text`).
 
     Attributes:
-        name: as policies write it.
+        name: name as policies write it.
         needs: the references it cannot do without ("auxiliary", ...); the scan fills them before
             any trial.
         uses: the references it takes when somebody gave them.

@@ -61,8 +61,8 @@ class ScoreComparison:
 
     Attributes:
         unit: what is a member or not, singular ("document", "provider").
-        nonmembers: those that training never saw, as a reason names them.
-        labels: of the two sides, in a histogram.
+        nonmembers: non-members that training never saw, as a reason names them.
+        labels: labels of the two sides, in a histogram.
     """
 
     unit: str
@@ -128,8 +128,8 @@ class ScoreComparison:
         Empty where no score can tell.
 
         Args:
-            sides: by score, each of independent units.
-            advantages: by score, see `measure_advantage`.
+            sides: sides by score, each of independent units.
+            advantages: advantages by score, see `measure_advantage`.
         """
         tests = [*self._test_ranks(sides), *self._test_advantages(advantages)]
         if not tests:

@@ -101,7 +101,7 @@ class Metric(StrictModel):
     """All measurements that share the first part of their name.
 
     Attributes:
-        label: in headings and tables.
+        label: label in headings and tables.
         short: the label where there is little room; empty: `label`.
         meaning: one sentence on what it is.
         names: full names that a policy may limit.
@@ -161,9 +161,9 @@ class AttackText(StrictModel):
     The default is generic.
 
     Attributes:
-        name: as policies write it.
+        name: name as policies write it.
         title: empty: the attack's name.
-        question: that the attack answers, one sentence.
+        question: question that the attack answers, one sentence.
         short_question: what the attacker tries, as an order of at most 12 words for readers who
             know no model.
         consequence: one sentence on what a leak came to, with places for counts on training and
@@ -176,11 +176,13 @@ class AttackText(StrictModel):
         tells: measurements that speak for a leak by themselves where they lie beyond their null,
             the plainest first; by each, the one that says it plainly, often itself. Empty: the
             trend's summary.
-        metrics: by the first part of a measurement's name; empty: measurements are printed by name.
+        metrics: metrics by the first part of a measurement's name; empty: measurements are printed
+            by name.
         qualifiers: labels of all later parts of names (but `CATEGORY_LABELS`), by group.
         labels: other labels that sentences or other pages loop over, by group: `n.labels.<group>`
             in a macro.
-        diagnostics: those that columns, marks and sentences read: names, or first parts of several.
+        diagnostics: diagnostics that columns, marks and sentences read: names, or first parts of
+            several.
         provable: metrics that a guarantee of the training bounds, by name or by its first part; no
             other is bounded.
         threat: what the attacker has and knows; None: not stated.

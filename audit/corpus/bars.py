@@ -227,7 +227,7 @@ def count_covered(corpus: Corpus, advance: Callable[[], object] = lambda: None) 
 
     Args:
         corpus: the data set; documents without an image or without boxes are passed over.
-        advance: called after each document.
+        advance: function that is called after each document.
 
     Raises:
         ManifestError: an image is missing, damaged or too large.

@@ -229,7 +229,7 @@ class TrainingRecipe:
         epochs: passes over the members.
         learning_rate: the peak of AdamW's.
         batch_size: samples (questions, or pages of a tagger) a step.
-        seed: of the training.
+        seed: seed of the training.
         window: what training read of pages longer than the model takes: their beginning ("first",
             the usual truncation, and what docaudit's own training does), or windows all over them
             ("sliding"); None: not known.

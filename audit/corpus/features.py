@@ -73,7 +73,7 @@ def describe(
     Args:
         corpus: the data set that the documents are from.
         documents: the documents, at least one.
-        advance: called after each document.
+        advance: function that is called after each document.
 
     Raises:
         ManifestError: an image is missing, damaged or too large.
@@ -92,7 +92,7 @@ def _blocks(documents: Sequence[Document], images: Sequence[Floats | None]) -> d
     """Describe documents by blocks of numbers; a block that no document has is missing.
 
     Args:
-        documents: at least one document.
+        documents: documents, at least one.
         images: what is known of the image of each; None without one.
     """
     blocks: dict[str, Block] = {}

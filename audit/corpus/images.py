@@ -50,9 +50,9 @@ class ImageFile:
     """What the header of an image file says, and its hash.
 
     Attributes:
-        width: in pixels, as stored.
-        height: in pixels, as stored.
-        sha256: of the file's bytes, hexadecimal.
+        width: width in pixels, as stored.
+        height: height in pixels, as stored.
+        sha256: sha256 of the file's bytes, hexadecimal.
         orientation: the EXIF orientation, 1 to 8; 1, as it stands, also where there is none or none
             that can be read.
     """

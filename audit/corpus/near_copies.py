@@ -265,7 +265,7 @@ def group_copies(corpus: Corpus, documents: Sequence[Document]) -> dict[str, str
 
     Args:
         corpus: the data set.
-        documents: of one split, in order.
+        documents: documents of one split, in order.
 
     Raises:
         ManifestError: see `find_copies`.

@@ -23,7 +23,7 @@ def paraphrase(question: str, rng_seed: int) -> str:
     """Put a question another way; the same way for the same seed, and never the question as it was.
 
     Args:
-        question: in English, for anything better than an introduction put before it.
+        question: question in English, for anything better than an introduction put before it.
         rng_seed: chooses among the ways, 0 or more.
     """
     whole = " ".join(question.split())

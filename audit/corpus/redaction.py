@@ -43,7 +43,7 @@ def sentence_starts(
     a paragraph that begins with it.
 
     Args:
-        words: of the text, in reading order.
+        words: words of the text, in reading order.
         paragraphs: indices of words before which a sentence ends whatever the words are.
         whole: indices of words that belong to the same value as the word before: no sentence begins
             with them.
@@ -94,10 +94,10 @@ class RedactedSpan:
         before, after: what stays readable around it, words joined by single spaces, lines of a page
             by `LINE_END`.
         mask: what replaces it.
-        n_characters: of the value, spaces between its words included.
+        n_characters: number of characters of the value, spaces between its words included.
         sentence: the document's id and the number of the sentence, or of the line, from 0.
         layout: the numbers named by `LAYOUT`, on pages with boxes; else empty.
-        bar: on pages with boxes, what the value measures there, whatever the mask shows of it.
+        bar: bar on pages with boxes, what the value measures there, whatever the mask shows of it.
     """
 
     document: str
@@ -134,7 +134,7 @@ def redacted_spans(documents: Iterable[Document], mask: Mask) -> tuple[RedactedS
     space alone, are left out.
 
     Args:
-        documents: whose values are looked at.
+        documents: documents whose values are looked at.
         mask: "length": `STAR` for each character, the spaces between words included; "fixed":
             `FIXED`; "all": `FIXED`, and every other value of the context that may be attacked is
             hidden as well.
@@ -157,7 +157,7 @@ def fits(
     attacker with the typeface keeps.
 
     Args:
-        width: of the mask, pixels.
+        width: width of the mask, pixels.
         character: average width of a character in its line, pixels.
         lengths: (n_names,) characters of each name.
         tolerance: pixels by which the widths may differ.

@@ -55,7 +55,7 @@ def settle(places: Sequence[Path], proof: Path) -> None:
     Or remove it where what the process wrote instead is complete.
 
     Args:
-        places: as `set_aside` had them.
+        places: places, as `set_aside` had them.
         proof: the same; it is there only once all are written.
 
     Raises:

@@ -48,7 +48,7 @@ class FieldCounts:
     """The fields of one category.
 
     Attributes:
-        fields: by split.
+        fields: fields by split.
         attacked: those of them that an attack may try to reconstruct, by split.
         values: distinct values after folding.
         unique: fields whose value occurs in no other document (`folding.Occurrence.unique`).
@@ -65,13 +65,13 @@ class Summary:
     """A data set in numbers.
 
     Attributes:
-        name: of the manifest.
+        name: name of the manifest.
         task: kind of the task.
         assigned: how membership was assigned.
-        sha256: of the corpus.
-        counts: by what is counted, by split.
-        categories: by field category, those that occur, in the manifest's order.
-        asked_providers: those that can be asked after.
+        sha256: sha256 of the corpus.
+        counts: counts by what is counted, by split.
+        categories: categories by field category, those that occur, in the manifest's order.
+        asked_providers: providers that can be asked after.
         warnings: plain sentences on what limits an audit of this data set.
         canaries: None where there are none.
         drawn: the command that drew the membership, and the day.

@@ -48,7 +48,7 @@ def drive(
 
     Args:
         work: what to attempt.
-        trials: in the order in which they are started.
+        trials: trials in the order in which they are started.
         width: how many attempts are in flight; bounds memory, never changes an outcome.
         patience: seconds without an outcome after which only the older half goes on, `LEAST` at
             least: attempts in lock step all end at once, and until then a journal has nothing to go

@@ -48,7 +48,7 @@ class HttpReply:
     """A reply to a request.
 
     Attributes:
-        status: of HTTP; 0: there was no reply.
+        status: status of HTTP; 0: there was no reply.
         wait: the pause that is asked for, as the server writes it.
         content: the body.
         trouble: why there was no reply, without any word of the server.
@@ -143,7 +143,7 @@ class Origin:
     """A server that requests go to: no redirection is followed, and no proxy is asked.
 
     Attributes:
-        host: in ASCII.
+        host: name of the host in ASCII.
         port: None: that of the scheme.
         encrypted: over TLS.
     """
@@ -158,7 +158,7 @@ class Origin:
         Args:
             target: path of the address, in ASCII.
             content: what is sent.
-            headers: of the request.
+            headers: headers of the request.
 
         Raises:
             BoundlessError: the reply is too large or too slow.

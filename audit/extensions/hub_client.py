@@ -45,7 +45,7 @@ def refuse_open_line(address: str, endpoint: str = "") -> None:
     """Refuse to ask another machine without encryption, as servers of models are refused it.
 
     Args:
-        address: that is asked.
+        address: address that is asked.
         endpoint: the Hub, where it was permitted; nothing else of this machine is then asked
             without encryption.
 

@@ -297,7 +297,7 @@ class RemoteTarget(interface.NoModel):
     Args:
         folder: the model.
         corpus: says how it is asked.
-        device: that local references are loaded on.
+        device: device that local references are loaded on.
         rows: requests on their way at a time; None: `PARALLEL`.
 
     Raises:

@@ -45,8 +45,9 @@ class Table:
         columns: names.
         read: yields the rows; columns that are not named may be left out. `UsageError` where a file
             is damaged.
-        classes: by column, the names that its numbers stand for.
-        folder: of the file that holds the rows, within the source: paths of images start there.
+        classes: names by column that its numbers stand for.
+        folder: folder of the file that holds the rows, within the source: paths of images start
+            there.
     """
 
     split: str

@@ -185,7 +185,7 @@ class Assembly:
     Attributes:
         task: that they are made for.
         report: takes counts of fields and notes, and sentences that the owner should read.
-        labels: of fields, where the format fixes them; none: as found.
+        labels: labels of fields, where the format fixes them; none: as found.
         tags: names of a tagger's labels in the model's order, where they are known.
         boxes: the unit of boxes that do not say it; None: recognised by the range of all.
         strict: refuse boxes that are no boxes of their page; else they are cut.
@@ -206,7 +206,7 @@ class Assembly:
         Args:
             groups: the pages of each source; those of one source have boxes of one unit, unless
                 they say it.
-            problems: of the sources so far.
+            problems: problems of the sources so far.
 
         Raises:
             ManifestError: pages, or what was read before, have problems.

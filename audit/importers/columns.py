@@ -31,7 +31,7 @@ class Columns:
 
     Args:
         names: names of the columns.
-        classes: by column, the names that its numbers stand for.
+        classes: names by column that its numbers stand for.
         labels: names that the owner gives for numbers, in place of `classes`.
         named: columns that the owner gives, by meaning.
     """

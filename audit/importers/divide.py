@@ -310,8 +310,8 @@ def divide_by_provider(
             one group; a document on its own is a group of one.
         providers: the name of each document's provider, as the source spells it; None where it has
             none.
-        shares: of all providers: member those in, heldout those out, public the rest that is used.
-            Unusable providers count for public first; where they are more than its share, the
+        shares: shares of all providers: member those in, heldout those out, public the rest that is
+            used. Unusable providers count for public first; where they are more than its share, the
             usable ones are divided in the proportion of the other shares. What the shares leave
             over goes into no split.
         seed: seed of the draws.

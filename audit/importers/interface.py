@@ -50,7 +50,7 @@ class Importer(ABC):
     """A format that can be imported; documents of equal image or text stay in one split.
 
     Attributes:
-        name: as the command line writes it, and the manifest.
+        name: name as the command line writes it, and the manifest.
         description: what its folder holds, for the help.
         tasks: tasks that a model can have been trained to do with it.
         labels: labels of its fields, where the format fixes them.

@@ -100,7 +100,7 @@ def read_names(path: Path, option: str) -> tuple[str, ...]:
 
     Args:
         path: UTF-8.
-        option: for messages.
+        option: option that messages name.
 
     Raises:
         UsageError: the file cannot be read, is not UTF-8, has another form, or names nothing.

@@ -52,12 +52,12 @@ class Field:
     It has its words where they are annotated, else a region, else a value to be located.
 
     Attributes:
-        label: as the model names it.
+        label: label as the model names it.
         words: indices among the words of the page.
         box: a region, in the unit of the page, whose words are the field's.
         value: the transcription; asked for where the model answers questions.
         category: None: guessed from the label.
-        id: of its entity, and of the question about it; None: its number.
+        id: id of its entity, and of the question about it; None: its number.
         phrasings: questions that ask for the value; the first one is asked, the others are
             paraphrases.
         lost: the reason why it has no words, where the source says so.
@@ -114,27 +114,27 @@ class Page:
     Attributes:
         name: the document's id.
         image: None where the source has no image of it.
-        words: in the order of the source; boxes in the unit of the page.
-        unit: of all boxes; None: recognised from those of the whole source.
+        words: words in the order of the source; boxes in the unit of the page.
+        unit: unit of all boxes; None: recognised from those of the whole source.
         shape: width and height of the page that the boxes were drawn on, when the source says so,
             in any unit.
         fields: labelled values.
         links: pairs of ids of fields, the parent first.
-        questions: with their answers.
+        questions: questions with their answers.
         label: the page's class.
         output: the text that a parsing model writes for the page.
         provider: the company that issued the page.
-        part: of the source's own division.
+        part: part of the source's own division.
         source: the document it is a page of.
         tags: a tag for each word, for models of intents and slots; its fields then are slots.
-        intent: of an utterance.
-        paragraphs: as `Document.paragraphs`.
+        intent: intent of an utterance.
+        paragraphs: paragraphs, as `Document.paragraphs`.
         unanswered: questions without an answer, which were left out.
         unusable: why no document is made of it, for the report.
-        path: of its file within the source, where it has one of its own.
+        path: path of its file within the source, where it has one of its own.
         place: where it is in the source, for messages: a file with a line or number, and no value;
             else its number.
-        document: as somebody described it; its words are those of the page.
+        document: document as somebody described it; its words are those of the page.
     """
 
     name: str

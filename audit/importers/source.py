@@ -109,8 +109,8 @@ class Source:
         notes: counts for the report.
         advice: sentences that the owner should read.
         tags: names of a tagger's labels in the model's order, where the source says them.
-        recipe: of the manifest.
-        redaction: of the manifest.
+        recipe: recipe of the manifest.
+        redaction: redaction of the manifest.
     """
 
     def __init__(

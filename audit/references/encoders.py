@@ -24,7 +24,7 @@ class Collator:
 
     Args:
         family: decides the form of the boxes.
-        tokenizer: for its special tokens.
+        tokenizer: tokenizer with the special tokens.
         mask_probability: the share of tokens that is predicted: 80 % of them become [MASK], 10 % a
             random token, 10 % stay (Devlin et al. 2019, section 3.1).
         seed: seed of the masks.
@@ -211,7 +211,7 @@ def fit(
     Args:
         model: a transformers model of a known family.
         tokenizer: the model's.
-        training: at least one page.
+        training: pages of the training, at least one.
         recipe: how.
         validation: scored after every epoch, when there are some.
         device: "cpu" or "cuda" ("mps" trains on the GPU of a Mac).
@@ -259,7 +259,7 @@ def save(
     Args:
         model: any transformers model; left as it is.
         tokenizer: the model's.
-        folder: made when it is missing.
+        folder: folder that is made when it is missing.
         half: weights in float16, half the size (docaudit computes in float32 all the same).
         processor_of: a checkpoint that takes pages as this one does: the settings of its image
             processor go along.

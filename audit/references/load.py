@@ -186,9 +186,9 @@ class _Chosen:
     """A folder that is to be loaded as a reference.
 
     Attributes:
-        role: see `Reference`.
+        role: role, see `Reference`.
         folder: the folder.
-        members: see `Reference`.
+        members: members, see `Reference`.
     """
 
     role: str
@@ -418,8 +418,8 @@ def load_public(
 
     Args:
         path: a checkpoint.
-        target: see `takes_public_model`.
-        batch_tokens: see `EncoderTarget`.
+        target: target, see `takes_public_model`.
+        batch_tokens: number of tokens of a batch, see `EncoderTarget`.
 
     Raises:
         TargetError: it cannot be loaded, has no head for it, or reads other pages or other tokens

@@ -41,8 +41,8 @@ class Schedule:
             linearly to 0.
         batch_size: samples a step.
         weight_decay: AdamW's.
-        warmup_share: in [0, 1).
-        seed: of the order of samples, of masks and of dropout.
+        warmup_share: warmup share in [0, 1).
+        seed: seed of the order of samples, of masks and of dropout.
         bf16: matrix products in bfloat16 (weights stay float32); several times faster where the
             processor has it.
     """
@@ -80,8 +80,8 @@ class AnsweringRecipe(Schedule):
     Dropout is as the model's configuration says.
 
     Attributes:
-        prompt, system: see `audit.corpus.documents.TrainingRecipe`; the target that is fitted must
-            have been loaded with them.
+        prompt, system: prompt and system text, see `audit.corpus.documents.TrainingRecipe`; the
+            target that is fitted must have been loaded with them.
     """
 
     learning_rate: float = 5e-5
@@ -255,7 +255,7 @@ def adapting(model: Any, start: CheckpointFolder, seed: int) -> Iterator[None]:
         model: the model of `start` without the adapter's weights (`without_weights`); changed in
             place.
         start: for a start that is no adapter nothing is done.
-        seed: of the adapter's fresh weights.
+        seed: seed of the adapter's fresh weights.
 
     Raises:
         TargetError: PEFT is not installed, or the settings do not fit the model.

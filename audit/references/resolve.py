@@ -129,7 +129,7 @@ def prepare(
         corpus: the data set, whose manifest may name references and whose `public` split may train
             one.
         given: references named on the command line; they outrank the manifest's.
-        batch_tokens: see `EncoderTarget`.
+        batch_tokens: number of tokens of a batch, see `EncoderTarget`.
         public: a data set whose public documents train the auxiliary instead of the audited one's;
             it outranks an auxiliary that the manifest names.
 
@@ -246,7 +246,7 @@ def _take_as_auxiliary(
     Args:
         pretrained: its folder. It serves where it can propose tokens to the target.
         target: the audited model.
-        batch_tokens: see `EncoderTarget`.
+        batch_tokens: number of tokens of a batch, see `EncoderTarget`.
         lacking: why none is trained from it.
     """
     folder = pretrained.checkpoint
@@ -291,8 +291,8 @@ def complete(
         target: the audited checkpoint.
         cache: where trained references are kept, by content.
         seed: seed of the training.
-        progress: told of every epoch.
-        batch_tokens: see `EncoderTarget`.
+        progress: receiver of the progress, told of every epoch.
+        batch_tokens: number of tokens of a batch, see `EncoderTarget`.
 
     Raises:
         TargetError: the pretrained checkpoint cannot be trained.
@@ -386,7 +386,7 @@ def fit_public_mlm(
         cache: the folder that keeps trained references; made when missing.
         recipe: how to train.
         device: "cpu", "cuda" or "mps".
-        progress: told of every epoch.
+        progress: receiver of the progress, told of every epoch.
         images: opens a document's page, for pretrained checkpoints that see it.
         watch: the `BestLoss` that times a few steps; nothing is kept then.
 

@@ -210,7 +210,7 @@ def store(model: Any, folder: Path, *, half: bool) -> None:
 
     Args:
         model: any transformers model; left as it is.
-        folder: made when it is missing.
+        folder: folder that is made when it is missing.
         half: weights in float16, half the size (docaudit computes in float32 all the same).
 
     Raises:
@@ -261,7 +261,8 @@ def fit_answering(
 
     Args:
         target: gives the model and the reader that makes its inputs.
-        samples: at least one; each has an answer. Images are opened batch by batch and not kept.
+        samples: samples, at least one; each has an answer. Images are opened batch by batch and not
+            kept.
         recipe: how.
         progress: advanced after every epoch; the stage is the caller's.
 
@@ -307,7 +308,7 @@ def save_answering(model: Any, start: Path, folder: Path, *, half: bool = False)
         model: a transformers model; left as it is.
         start: the checkpoint that it was fitted from: its tokenizer and processor go along as they
             are.
-        folder: made when it is missing.
+        folder: folder that is made when it is missing.
         half: weights in float16, half the size (docaudit computes in float32 all the same).
 
     Raises:
@@ -392,7 +393,7 @@ def fit_extractive(
 
     Args:
         target: gives the model and the reader that makes its inputs.
-        samples: at least one. Images are opened batch by batch and not kept.
+        samples: samples, at least one. Images are opened batch by batch and not kept.
         recipe: how; its prompt is not read.
         progress: advanced after every epoch; the stage is the caller's.
 

@@ -118,7 +118,7 @@ def train_baseline(
         recipe: how; None: the manifest's `[recipe]`, see `recipe_for`.
         device: "cpu", "cuda" or "mps".
         half: store weights in float16.
-        progress: told of every epoch.
+        progress: receiver of the progress, told of every epoch.
 
     Returns:
         The folders of the checkpoints, in the order of their seeds.
@@ -305,7 +305,7 @@ def train_splits(
         device: "cpu", "cuda" or "mps".
         half: store weights in float16.
         engine: runs the trainings; None: one after the other, in this process.
-        progress: told of every model.
+        progress: receiver of the progress, told of every model.
 
     Returns:
         What `read_splits` does.

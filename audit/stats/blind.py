@@ -95,10 +95,11 @@ def blind_check(
     instead of 2, at 110 units a side, for a power of 0.78 instead of 0.81.
 
     Args:
-        features: by block, (n_rows, n_features), numpy arrays or scipy sparse matrices; finite.
+        features: features by block, (n_rows, n_features), numpy arrays or scipy sparse matrices;
+            finite.
         member: (n_rows,) bool, constant within a unit.
         units: (n_rows,) integers.
-        rng: of folds and permutations.
+        rng: random generator of folds and permutations.
         strata: (n_rows,) integers, constant within a unit: labels were assigned within each of
             these and are permuted within them; folds are drawn from them, for within a stratum of
             fixed size a document's label implies the opposite about the others. None: labels were

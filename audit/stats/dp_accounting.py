@@ -50,10 +50,10 @@ def epsilon_of(
 
     Args:
         noise: sigma of the noise of a step's sum, at least 0; at 0 nothing is private.
-        delta: in (0, 1).
+        delta: delta in (0, 1).
         sample_rate: q, in (0, 1], of a unit whose client takes part.
-        steps: at least 0.
-        client_rate: in (0, 1]; 1 for a central training.
+        steps: steps, at least 0.
+        client_rate: rate of clients in (0, 1]; 1 for a central training.
 
     Returns:
         Renyi's bound where it is less, as for the smallest epsilons, or where delta is too small

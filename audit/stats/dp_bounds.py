@@ -26,8 +26,8 @@ class Guarantee:
     """The differential privacy of a unit, at one epsilon and delta and at others that hold at the same time.
 
     Attributes:
-        epsilon: at least 0.
-        delta: in [0, 1].
+        epsilon: epsilon, at least 0.
+        delta: delta in [0, 1].
         others: further points of the same mechanism's privacy curve; every bound is the least over
             all points (Kulynych et al. 2024).
 
@@ -96,7 +96,7 @@ def tpr(guarantee: Guarantee, fpr: float) -> float:
     ones, a = 1 / R; with three tries, 3 / R.
 
     Args:
-        guarantee: of the unit.
+        guarantee: guarantee of the unit.
         fpr: a, in [0, 1]; of the same attack on the same unit had it not been in.
     """
     lines = [(_odds(epsilon), delta) for epsilon, delta in guarantee.points]

@@ -32,10 +32,10 @@ class EpsilonBound:
 
     Attributes:
         low: epsilon is at least this, at `CONFIDENCE`; 0: nothing shown.
-        delta: at which the bound holds.
+        delta: delta at which the bound holds.
         n_guesses: coins that were guessed.
         n_right: guesses that were right.
-        n_canaries: with those that the number of guesses was chosen on.
+        n_canaries: number of canaries, with those that the number of guesses was chosen on.
         n_evaluated: canaries of the other half; the guesses are among them.
         cap: `low` if all of these had been guessed, and rightly: it could not have been more.
     """
@@ -63,10 +63,10 @@ def epsilon_bound(
     them. Neither can be seen here.
 
     Args:
-        scores: of each canary, higher is more like an included one, shape (n_canaries,).
+        scores: scores of each canary, higher is more like an included one, shape (n_canaries,).
         coins: whether each was included, bool, same shape.
-        rng: of the halves and of ties; independent of the coins.
-        delta: in [0, 1).
+        rng: random generator of the halves and of ties; independent of the coins.
+        delta: delta in [0, 1).
 
     Returns:
         None with fewer than `needed_canaries`.

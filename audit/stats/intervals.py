@@ -193,7 +193,7 @@ def proportion(
     Args:
         hits: 0/1 or boolean, shape (n,).
         clusters: the cluster of each row, shape (n,), integers.
-        weights: see `weighted_mean`.
+        weights: weights, see `weighted_mean`.
 
     Raises:
         ValueError: there are no rows, the shapes differ, or values other than 0 and 1.
@@ -304,7 +304,7 @@ def beta_interval(
     in [0, 1] with a given mean the 0/1 one spreads most (Hoeffding 1963).
 
     Args:
-        value: in [0, 1].
+        value: value in [0, 1].
         n: rows that the value averages.
         clusters: how many there are.
         effective: as how many they count, see `effective_number`; None: `clusters`.

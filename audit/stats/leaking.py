@@ -245,7 +245,7 @@ def chance_of_value(n_rows: int, n_same: int, chances: Floats) -> float:
     Args:
         n_rows: rows of the unit.
         n_same: rows of it that hold the value, at least one.
-        chances: see `chances_to_be_tried`.
+        chances: chances, see `chances_to_be_tried`.
     """
     missed = 1.0
     total = 0.0

@@ -106,7 +106,7 @@ class WorstClass(NamedTuple):
 
     Attributes:
         label: the class, as in the data.
-        interval: of the largest informedness over the classes.
+        interval: interval of the largest informedness over the classes.
     """
 
     label: int

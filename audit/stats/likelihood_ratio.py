@@ -143,8 +143,8 @@ class Exposure:
         rank: 1 + the references at least as likely as the canary.
         ties: how many of these are exactly as likely.
         n: N; the drawn references, or all candidates with the canary where they are enumerated.
-        p_value: of no memory, one-sided: 1 + references at least as likely, over 1 + references; in
-            (0, 1].
+        p_value: p-value of no memory, one-sided: 1 + references at least as likely, over 1 +
+            references; in (0, 1].
         enumerated: whether the references are all other candidates.
     """
 
@@ -197,7 +197,7 @@ def chance_exposure(n_references: int, *, enumerated: bool = False) -> float:
     Bits.
 
     Args:
-        n_references: at least one.
+        n_references: number of references, at least one.
         enumerated: whether they are all other candidates.
 
     Raises:

@@ -26,7 +26,7 @@ def holm(
     tests go together.
 
     Args:
-        p_values: by test; None: the test was not made.
+        p_values: p-values by test; None: the test was not made.
         weights: positive, by test, fixed before the tests; a larger weight gives a test a larger
             share of alpha (Holm's weighted rule). None: equal shares.
     """
@@ -55,10 +55,10 @@ def guessing_p(
 
     Args:
         n_canaries: m, whose coins are guessed or abstained from.
-        n_guesses: in 1..n_canaries.
-        n_right: in 0..n_guesses.
-        epsilon: at least 0.
-        delta: in [0, 1].
+        n_guesses: number of guesses, in 1..n_canaries.
+        n_right: number of right guesses, in 0..n_guesses.
+        epsilon: epsilon, at least 0.
+        delta: delta in [0, 1].
 
     Raises:
         ValueError: counts or delta out of range.

@@ -86,7 +86,7 @@ class Difference:
     """A number after minus before.
 
     Attributes:
-        interval: of the difference.
+        interval: interval of the difference.
         p: two-sided, of a difference as large without any effect.
         paired: whether the same units were compared; False: both intervals were joined.
     """

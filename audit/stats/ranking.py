@@ -76,7 +76,7 @@ def rank_fields(
 
     Args:
         scores: larger = more plausible, shape (M,); may be infinite.
-        outcomes: in [0, 1], shape (M,).
+        outcomes: outcomes in [0, 1], shape (M,).
         clusters: the document of each field, shape (M,); each field its own when None.
 
     Raises:
@@ -118,7 +118,7 @@ def at_interval(
         scores: larger = more plausible, shape (M,); may be infinite.
         hits: 0 or 1, shape (M,).
         clusters: the document of each field, shape (M,), integers.
-        p: in (0, 1].
+        p: p-value in (0, 1].
 
     Returns:
         A number in [0, 1]; n is the number of fields in T(p), clusters that of their documents (the
@@ -156,9 +156,9 @@ def excess_p(found: int, n: int, found_others: int, n_others: int, allowed: floa
 
     Args:
         found: of `n` units.
-        n: at least one.
+        n: number of units, at least one.
         found_others: of `n_others` other units.
-        n_others: at least one.
+        n_others: number of other units, at least one.
         allowed: the largest excess that is no finding, in [0, 1).
 
     Raises:

@@ -59,7 +59,7 @@ def mean(
         values: shape (n,), in [0, 1].
         clusters: the cluster of each value, shape (n,), integers.
         rng: the source of randomness.
-        weights: see `intervals.weighted_mean`.
+        weights: weights, see `intervals.weighted_mean`.
 
     Raises:
         ValueError: no values, shapes that differ, or values outside [0, 1].
@@ -112,7 +112,7 @@ def net(
         lost: shape (n,), in [0, 1].
         clusters: the cluster of each row, shape (n,), integers.
         rng: the source of randomness.
-        weights: see `intervals.weighted_mean`.
+        weights: weights, see `intervals.weighted_mean`.
 
     Returns:
         The difference, in [-1, 1].
@@ -143,7 +143,7 @@ def excess_rate(
     Args:
         splits: the rows of member fields, then those of held-out fields.
         rng: the source of randomness.
-        weights: of the rows of either split.
+        weights: weights of the rows of either split.
 
     Returns:
         The excess, in [-2, 2]; n counts the fields and clusters the documents of both splits.
@@ -198,7 +198,7 @@ def needs_baseline(splits: Sequence[Columns], *, by_lot: bool, weights: Weights 
     Args:
         splits: the rows of member fields, then those of held-out fields, with their baseline.
         by_lot: whether a lot chose the members.
-        weights: of the rows of either split.
+        weights: weights of the rows of either split.
     """
     if not by_lot:
         return True
@@ -222,7 +222,7 @@ def choose_columns(
     Args:
         splits: the rows of member fields, then those of held-out fields, with their baseline.
         by_lot: whether a lot chose the members.
-        weights: of the rows of either split.
+        weights: weights of the rows of either split.
     """
     if needs_baseline(splits, by_lot=by_lot, weights=weights):
         return splits
@@ -250,9 +250,9 @@ def squared_reach(first: Bounds, second: Bounds, correlation: float) -> tuple[Fl
     Args:
         first: what is subtracted from.
         second: what is subtracted.
-        correlation: of the two rates. Only a negative one is used, which widens the interval: rates
-            of outcomes that exclude each other vary more in their difference than independent ones
-            do.
+        correlation: correlation of the two rates. Only a negative one is used, which widens the
+            interval: rates of outcomes that exclude each other vary more in their difference than
+            independent ones do.
 
     Returns:
         Shape (n_tails,) each.

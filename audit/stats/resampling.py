@@ -204,7 +204,7 @@ def _widen(value: float, bounds: tuple[Floats, Floats], factor: Floats) -> tuple
     Args:
         value: the value.
         bounds: lower and upper bounds, shape (n_tails,) each.
-        factor: by which distances grow, shape (n_tails,).
+        factor: factor by which distances grow, shape (n_tails,).
     """
     lower = value - factor * (value - bounds[0])
     upper = value + factor * (bounds[1] - value)
@@ -366,7 +366,7 @@ def group_jackknife(
     as long as the number without a group rests on nothing that was made of the group.
 
     Args:
-        value: of all units.
+        value: value of all units.
         without: the number without each group, shape (n_groups,), at least two.
         sizes: units in each group, shape (n_groups,), each under `n`.
         n: units in all, also of groups that are not left out because the number without them is not
@@ -404,7 +404,7 @@ def widen_to(interval: Interval, floor: Interval) -> Interval:
     how many units there are then says how little that shows.
 
     Args:
-        interval: of a number in [0, 1].
+        interval: interval of a number in [0, 1].
         floor: the other, of a number in [0, 1].
 
     Returns:
@@ -454,7 +454,7 @@ def widen_to_welch(interval: Interval, first: npt.ArrayLike, second: npt.ArrayLi
     better. The outer one is safe in both.
 
     Args:
-        interval: of mean(first) - mean(second).
+        interval: interval of mean(first) - mean(second).
         first: see `welch_reach`.
         second: see `welch_reach`.
     """

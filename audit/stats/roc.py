@@ -189,7 +189,7 @@ def tpr_at_fpr(
     Args:
         members: shape (n_members,), at least one.
         nonmembers: shape (n_nonmembers,), at least one.
-        fpr: in (0, 1).
+        fpr: false-positive rate in (0, 1).
         rng: the source of randomness of the halves.
 
     Returns:

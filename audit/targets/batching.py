@@ -57,7 +57,7 @@ def bucket_of(n_tokens: int, n_appended: int = 0) -> int:
     It is the next above `n_tokens` that fills a block with what is appended.
 
     Args:
-        n_tokens: of the row.
+        n_tokens: number of tokens of the row.
         n_appended: tokens that the model itself puts after the row's, such as patches of the page's
             image.
     """
@@ -91,7 +91,7 @@ def batches(
     Args:
         lengths: the number of tokens of each row.
         batch_tokens: padded and appended tokens a batch may hold; at least one row is always taken.
-        n_appended: see `bucket_of`.
+        n_appended: number of appended tokens, see `bucket_of`.
 
     Yields:
         The bucket and the indices of the rows in the batch, each index once, in order within its

@@ -275,7 +275,7 @@ def load_extractive(
     Args:
         folder: a Hugging Face checkpoint on this machine.
         device: "cpu", "cuda" or "mps".
-        batch_rows: see `ExtractiveTarget`.
+        batch_rows: number of rows of a batch, see `ExtractiveTarget`.
         fresh_head: the seed of a head that the folder lacks, to train it; None: a checkpoint
             without one is refused.
 

@@ -94,7 +94,7 @@ class MaskedCompletionLoss(PageQuery[Floats]):
     pass.
 
     Attributes:
-        positions: of the unknown tokens, hidden by the target.
+        positions: positions of the unknown tokens, hidden by the target.
         completions: (n_completions, n_positions) token ids.
     """
 
@@ -143,7 +143,8 @@ class Relaxed:
 
     Attributes:
         loss: nats.
-        gradient: of the loss with respect to each weight, shape (n_positions, n_candidates).
+        gradient: gradient of the loss with respect to each weight, shape (n_positions,
+            n_candidates).
     """
 
     loss: float
@@ -160,7 +161,7 @@ class RelaxedLoss(PageQuery[Relaxed]):
     it may depend on the queries beside it, by rounding.
 
     Attributes:
-        positions: of the unknown tokens.
+        positions: positions of the unknown tokens.
         candidates: (n_candidates,) token ids that may stand there.
         weights: (n_positions, n_candidates), each row a distribution.
         mix_characters: for models with a character layer: what it makes of the candidates is mixed
@@ -181,7 +182,7 @@ class CompletionLoss(PageQuery[Floats]):
     Shape (n_completions,), nats.
 
     Attributes:
-        positions: of the unknown tokens.
+        positions: positions of the unknown tokens.
         completions: (n_completions, n_positions) token ids.
     """
 
@@ -210,7 +211,7 @@ class Reply:
         text: the answer, without special tokens, white space at its ends taken off.
         confidence: the product of the probabilities of its tokens, special tokens left out; in [0,
             1].
-        n_tokens: of the answer, special tokens left out.
+        n_tokens: number of tokens of the answer, special tokens left out.
         ended: whether the model ended it; False: it was cut off at the longest answer it may give.
     """
 

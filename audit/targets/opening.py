@@ -145,9 +145,9 @@ def target_of(
     Args:
         folder: a Hugging Face checkpoint on this machine.
         corpus: names the model's outputs, says how it was trained, and holds the page images.
-        device: see `load`.
-        batch_tokens: see `EncoderTarget`.
-        batch_rows: see `AnsweringTarget` and `ExtractiveTarget`.
+        device: device, see `load`.
+        batch_tokens: number of tokens of a batch, see `EncoderTarget`.
+        batch_rows: number of rows of a batch, see `AnsweringTarget` and `ExtractiveTarget`.
 
     Raises:
         TargetError: see `load`, `load_answering`, `load_extractive` and `load_parsing`.

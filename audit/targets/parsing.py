@@ -166,7 +166,7 @@ class WrittenOutput(Reply):
 
     Attributes:
         ids: its tokens, without silent ones.
-        log_probabilities: of each, nats.
+        log_probabilities: log probabilities of each, nats.
     """
 
     ids: tuple[int, ...] = ()

@@ -104,7 +104,7 @@ class SpanReader:
 
     Args:
         tokenizer: its fast tokenizer.
-        max_tokens: of a row, special tokens included.
+        max_tokens: largest number of tokens of a row, special tokens included.
         inputs: what its model takes.
         page_images: makes the pages' pictures, for a model that sees them.
     """
@@ -155,7 +155,7 @@ class SpanReader:
         """Return the positions of a row's tokens before and after those of the page.
 
         Args:
-            sides: of each token, `_QUESTION`, `_PAGE`, or -1 for special tokens.
+            sides: sides of each token, `_QUESTION`, `_PAGE`, or -1 for special tokens.
             of_page: positions of the page's tokens.
         """
         is_question = sides == _QUESTION
@@ -260,10 +260,10 @@ class Span:
     """A place on a page.
 
     Attributes:
-        words: of the page, the first and the last; None: there is no answer.
+        words: words of the page, the first and the last; None: there is no answer.
         score: the logits of beginning and end, together.
         log_probability: nats.
-        n_tokens: of the span.
+        n_tokens: number of tokens of the span.
     """
 
     words: tuple[int, int] | None

@@ -306,7 +306,7 @@ def find_on_page(
     These are entities, or (child, parent) of links.
 
     Args:
-        page: with its labels, or its links.
+        page: page with its labels, or its links.
         labels: labels of the model.
         table: (n_tokens, n_labels) probabilities of tags, or of SPADE's classes; None for a model
             that only links.

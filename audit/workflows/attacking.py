@@ -38,7 +38,7 @@ class Running:
     Attributes:
         session: everything that the scan reads.
         origin: counts the outcomes, and those among them that earlier runs computed.
-        progress: told of every trial.
+        progress: receiver of the progress, told of every trial.
     """
 
     session: Session

@@ -127,7 +127,7 @@ def check_model(
         whole: the data set as it was loaded.
         attacks: the attacks that may be run.
         device: "cpu", "cuda" or "mps".
-        batch_size: see `ScanOptions`.
+        batch_size: batch size, see `ScanOptions`.
         guard: the countermeasure that the model is asked behind.
 
     Raises:

@@ -54,7 +54,7 @@ def run_trials(
         session: the scan.
         planned: the trials.
         loaded: the references of the scan.
-        progress: told of every trial.
+        progress: receiver of the progress, told of every trial.
         origin: counts the outcomes, and those among them that earlier runs computed.
 
     Returns:

@@ -20,7 +20,7 @@ class Origin:
     Attributes:
         policy: sha256 of the policy that the scan declares.
         same_policy: whether all journals of earlier runs were begun under it.
-        journals: that hold the outcomes.
+        journals: journals that hold the outcomes.
     """
 
     policy: str | None = None

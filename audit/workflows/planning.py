@@ -71,10 +71,10 @@ def plan_audit(
     """Plan an audit.
 
     Args:
-        options: of the scan; with `Path()` as its `model_dir`, trials are not counted exactly, and
-            not timed.
+        options: options of the scan; with `Path()` as its `model_dir`, trials are not counted
+            exactly, and not timed.
         policy: name or path.
-        progress: of trials that are timed, and of documents described.
+        progress: receiver of the progress of trials that are timed, and of documents described.
 
     Yields:
         Warnings as they arise, and at the end the plan.
@@ -131,9 +131,9 @@ def blind_checks(
     Args:
         corpus: the data set.
         policy: the one that limits attacks.
-        budget: of the scan.
-        costs: of every attack: one that cannot be fed, or is not applicable, needs no check.
-        progress: of every document described.
+        budget: budget of the scan.
+        costs: costs of every attack: one that cannot be fed, or is not applicable, needs no check.
+        progress: receiver of the progress of every document described.
 
     Raises:
         ManifestError: an image is missing, damaged or too large.
@@ -165,7 +165,7 @@ def time_attacks(session: Session, progress: Progress, lenient: bool = False) ->
 
     Args:
         session: the scan; its `out` is not touched.
-        progress: of the attacks.
+        progress: receiver of the progress of the attacks.
         lenient: whether an attack that fails is passed over, without a cost; all are where
             references fail.
     """
@@ -208,7 +208,7 @@ class _Offer(NamedTuple):
     """An attack with all that it could try.
 
     Attributes:
-        attack: with its parameters.
+        attack: attack with its parameters.
         case: what it is put to.
         reasons: why it does not apply, or is weakened.
         trials: all that could be tried; empty where it does not apply.
@@ -420,7 +420,7 @@ def estimate(work: Work, trials: Sequence[Trial], width: int, limit: float) -> f
 
     Args:
         work: what the trials are of.
-        trials: at least one.
+        trials: trials, at least one.
         width: trials that a scan has in flight.
         limit: seconds after which no more trials are begun.
     """

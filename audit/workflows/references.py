@@ -50,8 +50,8 @@ class ReferenceNeed:
         source: where it was found; empty where it was not.
         folders: its folders.
         how: the command, or what to give; empty for one that is there.
-        seconds: that its training takes on this machine, at least and at most; None where that was
-            not timed.
+        seconds: seconds that its training takes on this machine, at least and at most; None where
+            that was not timed.
         recommended: whether split models are trained unasked, as that is short.
     """
 
@@ -77,7 +77,7 @@ class InspectedModel:
         architecture: family and head.
         inapplicable: by attack, why the model cannot be attacked this way.
         trials: attack, stratum and number of trials.
-        warnings: those that a scan gives.
+        warnings: warnings that a scan gives.
         lacking: for each reference that an attack cannot run without, what to do, a line each.
         skipped: the same by attack.
     """
@@ -144,7 +144,7 @@ def list_references(data_dir: Path, model_dir: Path, given: Given, device: str =
         data_dir: the data set.
         model_dir: the checkpoint to be audited.
         given: references.
-        device: of the model.
+        device: device of the model.
 
     Raises:
         DocauditError: a scan would refuse the model.
@@ -392,10 +392,10 @@ def train_references(
         out: gets a folder for each name.
         count: models of each name, or baselines; None: 1 baseline. Split models:
             `training.N_SPLITS` unless named.
-        seed: of the first baseline and of the draw of the splits; None: the recipe's, and 0.
+        seed: seed of the first baseline and of the draw of the splits; None: the recipe's, and 0.
         device: "auto", "cpu", "cuda" or "mps".
         engine: where split models are trained, as `make_engine` takes it.
-        progress: of epochs and models.
+        progress: receiver of the progress of epochs and models.
 
     Returns:
         The folders of each name; `out` may hold baselines of other models too.

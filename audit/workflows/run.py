@@ -44,7 +44,7 @@ def run_scan(
 
     Args:
         session: everything that the scan reads.
-        progress: told of every trial.
+        progress: receiver of the progress, told of every trial.
         declared: the policy that the record declares; it changes nothing else.
 
     Raises:
@@ -59,7 +59,7 @@ class _Start:
     """When a scan began.
 
     Attributes:
-        time: in UTC, to the second.
+        time: time in UTC, to the second.
         seconds: the same on a clock that is never set.
     """
 
@@ -248,7 +248,8 @@ def read_outcomes(
     Args:
         session: the scan; `options.out` is the folder that it wrote.
         name: name of the attack.
-        progress: told of trials that are not in the journal, and are tried again.
+        progress: receiver of the progress, told of trials that are not in the journal, and are
+            tried again.
     """
     session = settle_sampling(session, progress)
     running = Running(session, Origin(), progress)

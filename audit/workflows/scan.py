@@ -33,8 +33,8 @@ class ScanResult:
 
     Attributes:
         record: everything that was measured; the same as `record.json`.
-        verdict: of the policy.
-        warnings: of the data set, the model and the reports.
+        verdict: verdict of the policy.
+        warnings: warnings of the data set, the model and the reports.
         out: the folder of record and reports.
     """
 
@@ -81,9 +81,9 @@ def run(
     """Open a scan, run it, judge it and write its reports: all that `docaudit scan` and the Python API do.
 
     Args:
-        options: of the scan.
+        options: options of the scan.
         policy: what it is judged by.
-        progress: of every trial.
+        progress: receiver of the progress of every trial.
         warn: gets warnings as soon as they are known; the result has them all.
 
     Raises:
@@ -121,7 +121,7 @@ def audit_checkpoint(session: Session, policy: Policy, progress: Progress) -> Sc
     Args:
         session: the scan.
         policy: what it is judged by.
-        progress: told of every trial.
+        progress: receiver of the progress, told of every trial.
 
     Raises:
         DocauditError: the audit could not go on.
@@ -156,7 +156,7 @@ def run_under(policy: Policy, session: Session, progress: Progress) -> AuditReco
     Args:
         policy: what the record is judged by.
         session: the scan, see `run_scan`.
-        progress: told of every trial.
+        progress: receiver of the progress, told of every trial.
 
     Raises:
         DocauditError: the audit itself could not go on.

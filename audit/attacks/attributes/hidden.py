@@ -47,7 +47,7 @@ class Hidden:
 
     Attributes:
         document: where it stands.
-        name: of the field or the question, within the document.
+        name: name of the field or the question, within the document.
         category: what kind of value it is, by which plausible others are found.
         text: the value as it is written.
         values: what counts as the value, folded.

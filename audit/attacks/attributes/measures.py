@@ -126,7 +126,7 @@ def reference_controls(
 
     Args:
         table: table of the values that were asked about.
-        methods: see `methods_of`, of `EXCESSES`.
+        methods: methods, see `methods_of`, of `EXCESSES`.
         blind: the blind check of the documents.
         streams: streams of resamples.
     """
@@ -366,13 +366,13 @@ class AttributeTable(measuring.ValueColumns):
 
     Attributes:
         n_candidates: how many there were, the true one among them.
-        chosen: by method, the chance that the true value is chosen with the model: 1, 0, or a share
+        chosen: chance by method that the true value is chosen with the model: 1, 0, or a share
             among equals.
         public: the same without the model: by the loss of the public model, else 1 / n_candidates.
-        rank: by method, the place of the true value, 1 the best, the mean of places among equals.
+        rank: place by method of the true value, 1 the best, the mean of places among equals.
         calibrated: whether a public model gave losses.
-        planted: by method, the chance that the true value is chosen with the model, its loss
-            lowered by `memory_of`.
+        planted: chance by method that the true value is chosen with the model, its loss lowered by
+            `memory_of`.
     """
 
     n_candidates: Ints
@@ -405,7 +405,7 @@ def build_table(
 
     Args:
         hidden: values that were asked about.
-        outcomes: see `AttributeInference.attempt`.
+        outcomes: outcomes, see `AttributeInference.attempt`.
         alike: whether the public model is asked what the target is asked.
     """
     rows = [_ValueLosses.of(outcome, alike=alike) for outcome in outcomes]

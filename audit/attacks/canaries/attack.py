@@ -74,14 +74,14 @@ class Canaries(Attack):
     descent goes on from the best found.
 
     Attributes:
-        n_epochs: of the relaxed attack, see `Inversion`.
+        n_epochs: number of epochs of the relaxed attack, see `Inversion`.
         n_restarts: likewise; guided decoding keeps as many beams, and masks are filled in as many
             orders.
         exhaustive_limit: completions up to which a token model is asked for every one.
         answers_limit: the same for models that write answers.
         n_references: fresh draws that a true completion is ranked among where there are more.
         n_answers: the same for models that write answers.
-        delta: at which the bound on epsilon holds; the policy limits none.
+        delta: delta at which the bound on epsilon holds; the policy limits none.
     """
 
     n_epochs: Annotated[int, Field(ge=0)] = 250
@@ -292,7 +292,7 @@ def weaknesses_of(
         case: the audit.
         tried: the canaries.
         found: what came of each, in the same order.
-        table: those that count.
+        table: table of the canaries that count.
     """
     yield from _missed_canaries(tried, found)
     if query_style(case.target) == "replies":
@@ -343,10 +343,10 @@ def measure_privacy(
 
     Args:
         drawn: how the canaries were made.
-        canaries: those that were tried.
-        outcomes: of each, in the same order.
-        rng: of the halves and of ties; independent of the coins.
-        delta: at which the bound holds.
+        canaries: canaries that were tried.
+        outcomes: outcomes of each, in the same order.
+        rng: random generator of the halves and of ties; independent of the coins.
+        delta: delta at which the bound holds.
     """
     coins = np.array([canary.included for canary in canaries])
     scores = scores_of(outcomes)
@@ -404,7 +404,7 @@ def checks_of(
         measured: everything that was measured.
         epsilon_p: the p-value against epsilon 0; None where there is no bound.
         repeat: copies of a canary that was put in.
-        delta: at which the bound on epsilon holds.
+        delta: delta at which the bound on epsilon holds.
     """
     estimates = {item.name: item for item in measured if isinstance(item, Estimate)}
     epsilon = estimates.get(EPSILON)

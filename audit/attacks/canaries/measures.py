@@ -52,8 +52,8 @@ class Ranked:
         ties: references that are exactly as likely.
         n_references: without the completions of the other canaries of the set, whichever were
             inserted.
-        bits: of exposure (`audit.stats.likelihood_ratio`).
-        p_value: of no memory.
+        bits: bits of exposure (`audit.stats.likelihood_ratio`).
+        p_value: p-value of no memory.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -76,7 +76,7 @@ class Outcome:
         strongest: the completion with the lowest loss of all that were scored, numbers of the
             pattern's candidates.
         strongest_loss: its loss, nats; None where it is not finite.
-        true_loss: of the true completion.
+        true_loss: loss of the true completion.
         enumerated: whether every completion was scored.
         ranked: None where no reference is left, or another canary has the same completion.
     """
@@ -133,13 +133,13 @@ class CanaryTable(Columns):
     Attributes:
         included: whether its coin put it in.
         hits: whether the strongest attack returned the whole completion.
-        chance: that guessing returns the completion, |V0| ** -n.
+        chance: chance that guessing returns the completion, |V0| ** -n.
         early: whether the true completion is among the first `TRIES`; False where there is no
             reference.
-        bits: of exposure; NaN where there is no reference.
+        bits: bits of exposure; NaN where there is no reference.
         most_bits: the exposure of the first rank.
         chance_bits: the mean exposure of a canary the model knows nothing of.
-        chance_early: that a canary the model knows nothing of is `early`.
+        chance_early: chance that a canary the model knows nothing of is `early`.
     """
 
     included: Bools
@@ -164,8 +164,8 @@ def table_of(canaries: Sequence[Canary], outcomes: Sequence[Outcome]) -> CanaryT
     """Make the table of the canaries that could be asked for.
 
     Args:
-        canaries: those that were tried.
-        outcomes: of each, in the same order.
+        canaries: canaries that were tried.
+        outcomes: outcomes of each, in the same order.
     """
     askable = [pair for pair in zip(canaries, outcomes, strict=True) if pair[1].left_out is None]
     n_candidates = np.array([outcome.n_candidates for _, outcome in askable], float)
@@ -213,7 +213,7 @@ def measure_table(table: CanaryTable, rng: Generator) -> tuple[Measurement, ...]
 
     Args:
         table: the canaries that could be asked for.
-        rng: of the resampling.
+        rng: random generator of the resampling.
     """
     streams = Streams(rng)
     sides = table.where(table.included), table.where(~table.included)
@@ -407,8 +407,8 @@ def paired_by_canary(
     Canaries left out by their coin are the others.
 
     Args:
-        canaries: those that were tried.
-        outcomes: of each, in the same order.
+        canaries: canaries that were tried.
+        outcomes: outcomes of each, in the same order.
     """
     askable = [
         canary.id

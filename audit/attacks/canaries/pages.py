@@ -45,9 +45,9 @@ class Readable:
     """Hold the page of a canary as a target reads it, and the candidates that are one token there.
 
     Attributes:
-        page: with some candidate in every unknown place; white there, where the target sees the
-            image.
-        positions: of the unknown tokens.
+        page: page with some candidate in every unknown place; white there, where the target sees
+            the image.
+        positions: positions of the unknown tokens.
         words: V0: the candidates that the model reads as one token each.
         ids: (n_words,) their token ids.
     """
@@ -78,14 +78,14 @@ class Inversion:
 
     Attributes:
         n_epochs: steps of Adam.
-        learning_rate: of the first step.
+        learning_rate: learning rate of the first step.
         decay: what the learning rate is multiplied with after each step.
-        temperature: of the softmax, at the first step (equation 1).
+        temperature: temperature of the softmax, at the first step (equation 1).
         temperature_decay: what it is multiplied with after each step.
         n_restarts: starting points; the lowest loss of a discrete completion wins (METHODS).
         spread: standard deviation of the logits at the start (METHODS: large ones are saturated and
             find nothing).
-        mix_characters: see `RelaxedLoss.mix_characters`.
+        mix_characters: whether characters are mixed, see `RelaxedLoss.mix_characters`.
     """
 
     n_epochs: int = 250
@@ -124,11 +124,12 @@ def invert(
 
     Args:
         target: answers `RelaxedLoss` and `CompletionLoss`.
-        page: as the target reads it, with its labels; what stands at `positions` does not matter.
-        positions: of the unknown tokens.
+        page: page as the target reads it, with its labels; what stands at `positions` does not
+            matter.
+        positions: positions of the unknown tokens.
         candidates: (n_candidates,) distinct token ids.
-        settings: of the attack.
-        rng: of the starting points.
+        settings: settings of the attack.
+        rng: random generator of the starting points.
 
     Returns:
         Candidate numbers, (n_restarts, n_positions), and their losses, (n_restarts,) nats: infinite
@@ -267,11 +268,11 @@ def ask_page(
     Args:
         target: one that `approach` is for.
         corpus: holds the carriers' pages.
-        canary: whose completion is looked for.
+        canary: canary whose completion is looked for.
         others: the other canaries of the set.
         approach: how the model is asked.
-        effort: of what follows the first search.
-        rng: of its starting points and of the draws.
+        effort: effort of what follows the first search.
+        rng: random generator of its starting points and of the draws.
     """
     readable = read_page(target, corpus, canary)
     if isinstance(readable, str):

@@ -125,11 +125,11 @@ def search(
     Among all, or by descent and among fresh draws.
 
     Args:
-        scorer: of the model.
+        scorer: scorer of the model.
         start: where descent begins, beside the draws.
         secret: what is looked for.
         effort: how far.
-        rng: of the draws, after what `start` draws.
+        rng: random generator of the draws, after what `start` draws.
     """
     n_places = len(secret.truth)
     # Logarithms: |V0| ** n_places may be beyond any array.
@@ -232,7 +232,7 @@ def descend_from(
     """Run coordinate descent: place by place the best candidate, until no single change lowers the loss.
 
     Args:
-        scorer: of the model.
+        scorer: scorer of the model.
         n_candidates: |V0|.
         start: (n_places,) candidate numbers.
 
@@ -334,11 +334,11 @@ def ask_question(
     Args:
         target: answers `AnswerLoss`.
         corpus: holds the carriers' pages.
-        canary: whose completion is looked for.
+        canary: canary whose completion is looked for.
         others: the other canaries of the set.
         n_beams: beginnings that are kept from word to word.
-        effort: of the search.
-        rng: of the draws.
+        effort: effort of the search.
+        rng: random generator of the draws.
     """
     words = PATTERNS[canary.pattern].candidates
     prompt = Asked(
@@ -358,7 +358,7 @@ def ask_reply(target: Target, corpus: Corpus, canary: Canary) -> Generator[Reque
     Args:
         target: answers `Answer`.
         corpus: holds the carriers' pages.
-        canary: whose completion is looked for.
+        canary: canary whose completion is looked for.
     """
     words = PATTERNS[canary.pattern].candidates
     reply = yield from ask(target, Answer(sheet_of(corpus, canary), question_of(canary)))

@@ -54,7 +54,7 @@ class MembershipInference(Attack):
     every model (Mireshghallah et al. 2022; see `documents.masks_of`).
 
     Attributes:
-        n_masks: of a page, for masked language models.
+        n_masks: number of masks of a page, for masked language models.
         two_sided: whether documents that the model treats worse than unseen ones are counted, as
             for `forget-check`.
     """
@@ -376,7 +376,7 @@ def reference_controls(
 
     Args:
         scored: the documents with their scores.
-        methods: by limited metric, the measurements that a limit is held against.
+        methods: measurements by limited metric that a limit is held against.
         blind: the blind check of the same documents.
     """
     sides = _reference_scores(scored)

@@ -264,7 +264,7 @@ def query_document(
         case: the audit.
         model: any of its models.
         document: what is asked about.
-        n_masks: see `masks_of`.
+        n_masks: number of masks, see `masks_of`.
         whole: whether to ask for "row" too, where the model gives it.
 
     Returns:
@@ -376,7 +376,7 @@ def masked_losses(
         model: a masked language model.
         document: what is asked about.
         page: the document as the target reads it; the masks are drawn on it.
-        n_masks: see `masks_of`.
+        n_masks: number of masks, see `masks_of`.
 
     Returns:
         None where the model reads other tokens than stand on `page`: their losses would not

@@ -293,9 +293,9 @@ def examine(role: str, compared: ComparedDocuments, losses: RoleLosses) -> Knowl
     None where nothing can be compared.
 
     Args:
-        role: that of the models.
+        role: role of the models.
         compared: the documents.
-        losses: of the models.
+        losses: losses of the models.
     """
     signs = [*read_signs(compared, losses)]
     return judge_signs(role, signs) if signs else None
@@ -337,8 +337,8 @@ def check_references(
     Args:
         case: the audit.
         compared: the documents.
-        knowledge: by role, see `examine`.
-        users: by role, the names of those attacks; a role without any is not checked.
+        knowledge: knowledge by role, see `examine`.
+        users: names by role of those attacks; a role without any is not checked.
     """
     for role, knowing in knowledge.items():
         attacks = tuple(users.get(role, ()))

@@ -38,7 +38,7 @@ class LossWork:
     Attributes:
         references: may be none.
         versions: what is asked about, by the ids of trials.
-        masks: of a page, for masked language models.
+        masks: number of masks of a page, for masked language models.
         repainted: models that are shown changed pictures, by model and change: one each, so that
             batches are large.
     """

@@ -36,8 +36,8 @@ def check_mixture(sides: Mapping[str, TwoSides]) -> tuple[Check, ...]:
     """Test whether the model knows some of the listed documents better, or worse, than unseen ones.
 
     Args:
-        sides: by score, the finite scores of listed and of unseen documents, each of independent
-            units.
+        sides: sides by score, the finite scores of listed and of unseen documents, each of
+            independent units.
 
     Returns:
         One alarm; empty where no score has documents on both sides.

@@ -90,7 +90,7 @@ class Repainted:
 
     Args:
         target: the model.
-        change: of the picture.
+        change: change of the picture.
     """
 
     def __init__(self, target: Target, change: PictureChange) -> None:

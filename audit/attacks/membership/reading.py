@@ -120,7 +120,7 @@ class ReadingGap:
 
     Attributes:
         measure: its name, in words.
-        interval: of the difference, paired by document.
+        interval: interval of the difference, paired by document.
         is_main: whether the measure is the main one of the task, the first of `usefulness`. Others
             see one thing a document, which is too coarse to show that two models are alike.
     """
@@ -163,7 +163,7 @@ def compare_readings(case: Case, references: Sequence[Target]) -> list[ReadingGa
 
     Args:
         case: the audit.
-        references: at least one.
+        references: references, at least one.
     """
     if not all(_READING & reference.answers for reference in references):
         return []

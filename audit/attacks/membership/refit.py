@@ -94,7 +94,7 @@ class Reference(NamedTuple):
 
     Attributes:
         role: empty without a reference.
-        losses: by document, of each model.
+        losses: losses by document, of each model.
         knowledge: what they seem to know; None where that could not be tested.
     """
 
@@ -149,7 +149,7 @@ def check_heldout(
 
     Args:
         compared: the documents.
-        losses: of the target.
+        losses: losses of the target.
         reference: what it is compared with.
 
     Returns:
@@ -235,7 +235,7 @@ def condition_of(outcome: UnseenTest | str) -> Condition:
     model that was trained on them shows in these.
 
     Args:
-        outcome: of `check_heldout`.
+        outcome: outcome of `check_heldout`.
     """
     substitutes = (HELDOUT_GAIN, READS_ALIKE)
     if isinstance(outcome, str):

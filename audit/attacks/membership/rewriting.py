@@ -21,10 +21,10 @@ class Way:
     """A way of writing pages.
 
     Attributes:
-        name: as the end of "pages written ...".
+        name: name as the end of "pages written ...".
         kind: what it changes.
         rewrite: gives the document in this way; the same document where nothing changes.
-        change_picture: for ways that change the picture alone.
+        change_picture: change of the picture, for ways that change the picture alone.
         strong: whether it changes the loss of any model that looks at what it changes.
     """
 

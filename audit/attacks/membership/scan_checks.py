@@ -25,7 +25,7 @@ class ScanChecks:
     """Hold the checks of a whole scan.
 
     Attributes:
-        checks: those that were made.
+        checks: checks that were made.
         conditions: what a pass rests on, and whether it is shown.
         untested: what was not tested and why, in sentences.
     """
@@ -51,7 +51,7 @@ def check_scan(
         case: the audit.
         width: documents that are asked about at a time.
         progress: advanced by every document.
-        attacks: of the scan, for which references are tested.
+        attacks: attacks of the scan, for which references are tested.
     """
     likeness = resemblance.check_heldout(case.corpus)
     if loss_kind(case.target) is None:

@@ -64,15 +64,15 @@ class ScoredDocuments:
     """Hold member and held-out documents with their scores.
 
     Attributes:
-        ids: of the documents.
+        ids: ids of the documents.
         member: (n_documents,) whether each is a member.
-        columns: by score, (n_documents,), NaN where a document has none.
+        columns: columns by score, (n_documents,), NaN where a document has none.
         missing: by score, why no document has it.
         unusable: documents that were tried and have no finite loss.
         documents: how many documents have a loss, by split in words.
         first_copy: by document, the first one of its copies in its split, itself where it has none;
             a document that is missing has none.
-        lacking: by score, the role of the reference that it takes and the scan was not given.
+        lacking: role by score of the reference that it takes and the scan was not given.
         offered: members that could be scored, tried or not.
     """
 
@@ -177,8 +177,8 @@ def join_scores(columns: Mapping[str, Floats], gated: Sequence[str]) -> Floats |
     together, so that luck alone separates sides that are alike.
 
     Args:
-        columns: by score, (n_documents,), larger = more like a member; NaN where a document has
-            none.
+        columns: columns by score, (n_documents,), larger = more like a member; NaN where a document
+            has none.
         gated: the scores to join.
 
     Returns:

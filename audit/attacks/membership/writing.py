@@ -45,7 +45,7 @@ class Gain:
     """Losses of the documents that a way of writing changes, as they are and in this way.
 
     Attributes:
-        way: of writing.
+        way: way of writing.
         target: (n_documents, 2) losses of the target as it is and in this way, nats.
         reference: likewise, of the references; None where they play no part.
     """
@@ -115,7 +115,7 @@ def check_writing(asking: Asking, members: Sequence[Document]) -> Iterator[Check
 
     Args:
         asking: how the target is asked.
-        members: that can be asked about, `N_MEMBERS` at most.
+        members: members that can be asked about, `N_MEMBERS` at most.
 
     Yields:
         The check, and in sentences what cannot be tested.

@@ -66,8 +66,8 @@ class Memorisation(Attack):
         n_drawn_decoys: the same on pages with an image, where decoys are drawn; 0: none are.
         n_samples, min_probability: n and p: an answer is discoverable when n samples give it with
             probability p (Hayes et al. 2025).
-        n_baselines: with fewer, nothing is passed: one does not show what training makes of chance
-            (methods.md).
+        n_baselines: number of baselines; with fewer, nothing is passed: one does not show what
+            training makes of chance (methods.md).
     """
 
     contexts: tuple[Context, ...] = CONTEXTS

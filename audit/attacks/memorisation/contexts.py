@@ -62,7 +62,7 @@ def decoy_pages(
         asked: the question.
         page: its page as it is.
         words: indices of the words that were removed with the answer.
-        rng: of the order.
+        rng: random generator of the order.
 
     Yields:
         The decoy and its page.

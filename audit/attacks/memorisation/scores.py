@@ -56,7 +56,7 @@ def measure_questions(
             reaches.
         rng: the source of the resampling.
         progress: advanced for every measurement.
-        totals: by way of counting, see `weigh`; None: all values were tried.
+        totals: totals by way of counting, see `weigh`; None: all values were tried.
     """
     streams = measuring.Streams(rng)
     exact = table.results.get("exact")

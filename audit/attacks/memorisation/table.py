@@ -58,14 +58,14 @@ class QuestionTable(measuring.DocumentColumns):
         asked: the questions.
         status: what became of the answer on the page.
         member: whether the page is a member's.
-        values: by way of counting, the accepted answers, folded; by `NEAR`, one name for all that
-            are near each other.
+        values: values by way of counting, the accepted answers, folded; by `NEAR`, one name for all
+            that are near each other.
         unique: by way of counting, whether training saw these on this page alone.
-        weight: by way of counting, of how many values each is one (`counting.Population.weights`);
-            1 where all were tried.
+        weight: weight by way of counting, of how many values each is one
+            (`counting.Population.weights`); 1 where all were tried.
         pii: classes of personal information.
         cluster: the page.
-        results: by context.
+        results: results by context.
         readings: ANLS of the replies about the complete page, in [0, 1].
         odds: probability that one sample gives the answer; NaN: unknown.
     """

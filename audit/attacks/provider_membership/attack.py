@@ -84,10 +84,10 @@ class ProviderMembership(Attack):
     there is such a model, else AZK.
 
     Attributes:
-        n_seeds: of the training shares of APK, and of K-means up to `methods.CLUSTERED`. What a
-            forest reaches depends on whom it knows: on SROIE, with ten of 69 providers known, it
-            spread by 8 points from share to share.
-        share: of the providers, whose membership the adversary of APK knows.
+        n_seeds: number of seeds of the training shares of APK, and of K-means up to
+            `methods.CLUSTERED`. What a forest reaches depends on whom it knows: on SROIE, with ten
+            of 69 providers known, it spread by 8 points from share to share.
+        share: share of the providers, whose membership the adversary of APK knows.
     """
 
     n_seeds: Annotated[int, Field(ge=1)] = 25
@@ -209,7 +209,7 @@ def _check_documents(
         corpus: the data set.
         every_provider: all providers, with the documents that can be asked about.
         compared: the providers that are compared, with their outcomes.
-        progress: see `blind_baseline.by_document`.
+        progress: receiver of progress, see `blind_baseline.by_document`.
     """
     looked_at: set[str] = set()
     for outcome in compared.outcomes:
@@ -306,7 +306,7 @@ def ask_about(
     Args:
         case: the target and the data set.
         document: one that can be asked about.
-        reference: see `reference_of`.
+        reference: reference, see `reference_of`.
     """
     if providers.style_of(case.target) == "answers":
         return (yield from _ask_answers(case, document, reference))

@@ -229,10 +229,10 @@ class Inference:
     """Hold the classifications of each provider by every attack.
 
     Attributes:
-        calls: by method, NaN for not judged (known to the attacker, or without the features), shape
-            (n_seeds, n); of methods that look at no label `CLUSTERED` seeds at most.
-        probabilities: of being a member, by forest, NaN where it was trained on the provider, shape
-            (n_seeds, n); None without forests.
+        calls: calls by method, NaN for not judged (known to the attacker, or without the features),
+            shape (n_seeds, n); of methods that look at no label `CLUSTERED` seeds at most.
+        probabilities: probabilities of being a member, by forest, NaN where it was trained on the
+            provider, shape (n_seeds, n); None without forests.
         lacks: by method, why there are no calls.
     """
 

@@ -295,7 +295,7 @@ def match_sides(trials: Sequence[Trial], outcomes: Sequence[Json]) -> Matched:
 
     Args:
         trials: trials of the providers.
-        outcomes: as `ask_about` gives them, by document, in trial order.
+        outcomes: outcomes, as `ask_about` gives them, by document, in trial order.
     """
     providers = _asked_providers(trials, outcomes)
     member = np.array([provider.trial.stratum == IN for provider in providers], bool)
@@ -372,8 +372,8 @@ class ProviderTable:
         member: whether training saw documents of the provider, shape (n,).
         n_questions: answered questions (pages, for token classifiers) of the provider, shape (n,).
         n_documents: kept-aside documents of the provider, shape (n,).
-        features: of `FEATURES` and `MEMORY`, those that any provider has: the mean over its
-            questions, shape (n,), NaN where it has none.
+        features: features of `FEATURES` and `MEMORY`, those that any provider has: the mean over
+            its questions, shape (n,), NaN where it has none.
         user: user inference, the mean over the provider's documents of log p_target - log
             p_reference in nats, shape (n,), NaN possible; None without a reference.
     """

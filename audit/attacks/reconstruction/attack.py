@@ -85,7 +85,7 @@ class Reconstruction(Attack):
         target_weight: w in (0, 1], the target's weight in the mean of both likelihoods.
         mean: the paper prefers the geometric mean.
         top_p: mass of the nucleus that a token is sampled from.
-        min_tokens, max_tokens: of a field of usual length.
+        min_tokens, max_tokens: smallest and largest number of tokens of a field of usual length.
     """
 
     n_candidates: Annotated[int, Field(ge=1)] = 128

@@ -27,7 +27,7 @@ class Proposals:
     Attributes:
         proposer: a target with a masked-language-model head.
         page: the page, its field scrubbed.
-        positions: of the field's tokens, left to right.
+        positions: positions of the field's tokens, left to right.
         n_candidates: N_c.
     """
 

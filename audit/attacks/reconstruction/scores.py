@@ -88,8 +88,8 @@ def measure_fields(
     Args:
         case: what was attacked.
         everything: all fields of member and held-out documents, tried or not.
-        fields: those that were tried, and `outcomes` theirs, in the same order.
-        outcomes: see `Reconstruction.attempt`.
+        fields: fields that were tried, and `outcomes` theirs, in the same order.
+        outcomes: outcomes, see `Reconstruction.attempt`.
         rng: the source of randomness.
         progress: advanced for every measurement.
     """
@@ -530,7 +530,7 @@ def coverage(
     Args:
         offered: number of member and held-out fields by kind that the manifest offers, attacked or
             not.
-        fields: those that this scan attacked.
+        fields: fields that this scan attacked.
         seen: occurrences of every value in the corpus.
         withheld: number of member fields that the manifest keeps out of the audit, by category.
     """

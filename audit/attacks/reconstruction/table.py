@@ -142,7 +142,7 @@ class _TriedField:
         row: the field as a value of the table.
         name: one name for all values that are near its value.
         alone: whether one document alone holds a value that is near.
-        outcome: see `Reconstruction.attempt`.
+        outcome: outcome, see `Reconstruction.attempt`.
     """
 
     row: ValueRow
@@ -191,7 +191,7 @@ def build_table(case: Case, attacked: Sequence[Field], outcomes: Sequence[Json])
     Args:
         case: what was attacked.
         attacked: the fields.
-        outcomes: see `Reconstruction.attempt`, in the same order.
+        outcomes: outcomes, see `Reconstruction.attempt`, in the same order.
     """
     tried = _tried_fields(case, attacked, outcomes)
     near = {
@@ -288,7 +288,7 @@ def weigh(
         table: table of those of `fields` that have the usual length, in the same order.
         case: what was attacked.
         everything: all fields, tried or not.
-        fields: those that were tried.
+        fields: fields that were tried.
         by_lot: whether a lot chose the members.
 
     Returns:
@@ -365,8 +365,8 @@ def paired_by_field(
 
     Args:
         case: what was attacked.
-        fields: those that were tried.
-        outcomes: see `Reconstruction.attempt`, in the same order.
+        fields: fields that were tried.
+        outcomes: outcomes, see `Reconstruction.attempt`, in the same order.
         by_lot: whether a lot chose the members.
     """
     pairs = [pair for pair in zip(fields, outcomes, strict=True) if pair[0].length == "usual"]

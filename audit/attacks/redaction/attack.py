@@ -54,7 +54,7 @@ class RedactionContext(Attack):
     hidden words.
 
     Attributes:
-        n_folds: of the cross-validation by document.
+        n_folds: number of folds of the cross-validation by document.
     """
 
     n_folds: Annotated[int, Field(ge=2)] = 5

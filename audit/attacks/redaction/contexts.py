@@ -66,7 +66,7 @@ class Samples:
     """Hold n hidden values with their contexts and folds.
 
     Attributes:
-        spans: with their contexts.
+        spans: spans with their contexts.
         values: what is hidden, folded: for the attacker's dictionary. Never leaves the process.
         classes: (n,) indices of their categories in `CATEGORIES`.
         documents: (n,) a number for each document, or for documents that are never divided: what
@@ -159,7 +159,7 @@ def fit(features: Features, classes: Ints, seed: int) -> Any:
     Args:
         features: (n, n_features), n at least 1.
         classes: (n,), indices into `CATEGORIES`.
-        seed: of what is random in fitting.
+        seed: seed of what is random in fitting.
     """
     from sklearn.dummy import DummyClassifier
     from sklearn.svm import LinearSVC

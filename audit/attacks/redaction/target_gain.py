@@ -91,7 +91,7 @@ def guess_value(
 
     Args:
         case: the audit.
-        document: that holds the value.
+        document: document that holds the value.
         entity: the value.
         mask: how values are hidden.
 
@@ -255,9 +255,9 @@ def measure_gain(
     Args:
         case: the audit.
         samples: all values under the manifest's mask.
-        guesses: by document, by value, what the target says of it; None where it cannot read the
-            place.
-        streams: of the resampling.
+        guesses: guesses by document, by value, what the target says of it; None where it cannot
+            read the place.
+        streams: random streams of the resampling.
         progress: advanced for every fold.
 
     Returns:

@@ -37,9 +37,9 @@ class InsertReport:
     """What was put in.
 
     Attributes:
-        canaries: as the new data set's canary file has them.
+        canaries: canaries as the new data set's canary file has them.
         counts: of them and of the documents that were added, all of split member.
-        labels: that were added to `task.labels`.
+        labels: labels that were added to `task.labels`.
         references: named by the old manifest and left out of the new one.
         cap: what epsilon these coins can show at most, at delta 0 and 95 % confidence, half of them
             choosing the threshold; of `repeat` records together. None: there are too few to show

@@ -245,7 +245,7 @@ def draw_line(page: Image, box: Box, cells: Sequence[WordCell]) -> Image:
 
     Args:
         page: RGB.
-        box: of the whole line, pixels of the page.
+        box: box of the whole line, pixels of the page.
         cells: the words, left to right.
     """
     x0 = math.floor(box[0])
@@ -307,7 +307,7 @@ def find_blank_box(
         document: has boxes and a size.
         page: its image; None: only the boxes show what is blank.
         cells: the words of the line.
-        rng: for the draw.
+        rng: random generator for the draw.
 
     Returns:
         The line's box in whole pixels, a quarter of its height away from all else; None where there

@@ -52,7 +52,7 @@ class Pattern:
     Attributes:
         words: the prefix, with `NAME` for the canary's own word.
         candidates: the words that completions are made of: V0 of the paper.
-        intent: of an utterance; the paper's.
+        intent: intent of an utterance; the paper's.
         asks: the question of a data set of questions, `NAME` in it.
     """
 
@@ -97,7 +97,7 @@ class Canary:
         copies: how many documents hold it; 0 when it is not included.
         carrier: id of the document whose page its page is made from; None where its line is a
             document by itself.
-        box: of the whole line on that page, pixels; None without a carrier.
+        box: box of the whole line on that page, pixels; None without a carrier.
         documents: ids of the documents that hold it.
         printed: whether its page prints the completion; answers to questions are not: a model can
             only remember them.
@@ -120,11 +120,11 @@ class CanarySet:
     """What a data set's canary file holds.
 
     Attributes:
-        seed: that coins, names, completions and positions were drawn from, each from a stream of
-            its own.
+        seed: seed that coins, names, completions and positions were drawn from, each from a stream
+            of its own.
         repeat: copies of an included canary; of several tiers the largest.
         length: words of a completion.
-        canaries: those that are included and those that are not.
+        canaries: canaries that are included and those that are not.
         tiers: numbers of copies, where there are several.
     """
 
@@ -206,9 +206,9 @@ class CanaryCounts:
 
     Attributes:
         patterns: sorted.
-        canaries: those that are put in and those that are not.
+        canaries: canaries that are put in and those that are not.
         included: those that their coins put in.
-        documents: that hold them.
+        documents: documents that hold them.
         pages: documents whose pages were copied for them.
     """
 
@@ -250,9 +250,9 @@ class LossProof:
 
     Attributes:
         canaries: sha256 of the canary file.
-        epochs: that were watched.
-        rows: by id of a canary that was put in, examples in which every token of its secret had a
-            loss.
+        epochs: epochs that were watched.
+        rows: rows by id of a canary that was put in, examples in which every token of its secret
+            had a loss.
         trainable: tensors that training could change.
         changed: of these, tensors that it did change.
     """

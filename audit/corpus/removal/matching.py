@@ -174,7 +174,7 @@ def find_answers(
     What is left holds nothing more: `find_answers` on it is empty.
 
     Args:
-        words: of the page, in reading order.
+        words: words of the page, in reading order.
         answers: the accepted ones; all are taken away.
         fuzzy: whether windows near an answer go too; without it, only what equals or contains it.
     """

@@ -105,7 +105,7 @@ def prove_removal(
     Args:
         before: the page as it was.
         removal: what was done to it.
-        answers: those that were removed.
+        answers: answers that were removed.
         texts_before: what `TESSERACT` answered to `crops_of(before, removal)`.
         texts_after: what it answered to `crops_of(removal.view, removal)`.
     """

@@ -51,8 +51,8 @@ class CanaryWatch:
     has.
 
     Attributes:
-        corpus: of questions, with canaries.
-        tokenizer: of the model.
+        corpus: corpus of questions, with canaries.
+        tokenizer: tokenizer of the model.
         rows: examples by id of the canary.
     """
 

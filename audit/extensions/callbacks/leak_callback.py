@@ -77,7 +77,7 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
     held-out documents that no audit has tried.
 
     Attributes:
-        audits: those that ended with a verdict, oldest first.
+        audits: audits that ended with a verdict, oldest first.
         failures: why the others did not, by step.
         stopped: the step at which the training was stopped, and why; None where it was not.
     """
@@ -102,17 +102,18 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         """Check everything that can be checked before the training.
 
         Args:
-            trainer: that the callback is added to; it saves with its `processing_class`, and logs.
+            trainer: trainer that the callback is added to; it saves with its `processing_class`,
+                and logs.
             data: the folder with manifest.toml.
             policy: a shipped policy or the path of one.
-            budget: as of `docaudit scan`.
+            budget: budget, as of `docaudit scan`.
             documents: how many are tried, half of them trained on, drawn by lot from `seed`; None:
                 all.
             only: the attacks; (): all that apply. Membership alone takes seconds.
-            seed: of the sample and of every attack.
+            seed: seed of the sample and of every attack.
             references: folders of reference models by name, as of `docaudit scan --reference`.
                 Those that are missing and can be trained are trained by the first audit.
-            device: of the audit: "cpu" where the training fills the GPU's memory.
+            device: device of the audit: "cpu" where the training fills the GPU's memory.
             stop_on: "violated": stop the training when a limit is confirmed to be violated.
             on_error: "raise": an audit that breaks down ends the training; "warn": it is logged as
                 `docaudit/audit_failed`, and the training goes on.

@@ -92,8 +92,8 @@ class QuickAudit:
 
         Args:
             model: the folder of the checkpoint.
-            name: of the audit's folder.
-            policy: that `policy` names, as it was read before the training.
+            name: name of the audit's folder.
+            policy: policy that `policy` names, as it was read before the training.
 
         Raises:
             EngineError: the audit ended without a record, or took too long.

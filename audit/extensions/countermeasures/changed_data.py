@@ -60,7 +60,7 @@ def write_changed(
         documents: those of the new one; an image that is not in `redrawn` is copied from the old
             one.
         out: the folder for it.
-        suffix: of its name.
+        suffix: ending of its name.
         redrawn: images that are new; opened one at a time.
 
     Raises:
@@ -113,7 +113,7 @@ def train_on(
         corpus: the data set as it was.
         start: what the audited model was fine-tuned from.
         out: gets the data set and the checkpoint, in folders named after what they depend on, once.
-        name: of the countermeasure, in the folders' names.
+        name: name of the countermeasure, in the folders' names.
         settings: all that `write_data` depends on beside the data set, for `json.dumps`.
         device: "cpu", "cuda" or "mps".
         progress: advanced by every epoch.
@@ -250,7 +250,7 @@ def cap(corpus: Corpus, documents: Sequence[Document]) -> tuple[Document, ...]:
 
     Args:
         corpus: the data set.
-        documents: of one split; those without a provider are not limited.
+        documents: documents of one split; those without a provider are not limited.
 
     Returns:
         The chosen ones, in the order of `documents`.

@@ -360,7 +360,7 @@ def effects_on_usefulness(
 
     Args:
         records: records of the scans before and after.
-        useful: by measure, the sums behind it, of either scan.
+        useful: sums by measure behind it, of either scan.
         name: name of the countermeasure; random numbers follow from it.
     """
     before, after = records

@@ -39,7 +39,7 @@ class EffectLine:
     Cells, the difference with p as text, and a note where there is none.
 
     Attributes:
-        outcomes: of its limit before and after; empty where it has none.
+        outcomes: outcomes of its limit before and after; empty where it has none.
     """
 
     label: str
@@ -56,8 +56,8 @@ class Choice:
     """The model as it was, or one countermeasure.
 
     Attributes:
-        kind: in words; empty for the model as it was.
-        verdict: of the policy.
+        kind: kind in words; empty for the model as it was.
+        verdict: verdict of the policy.
         value, reach: the worst limit used up by the numbers, and by the ends of their intervals;
             None: no limit.
         worst: the limit of `reach`, in words.

@@ -46,9 +46,9 @@ class ScanOfSide:
 
     Attributes:
         session: the scan as it was opened; its evidence holds the values of units.
-        record: of the scan.
-        verdict: on it.
-        useful: by measure, the sums behind the usefulness.
+        record: record of the scan.
+        verdict: verdict on it.
+        useful: sums by measure behind the usefulness.
     """
 
     session: Session
@@ -63,9 +63,9 @@ def run_side(
     """Run one scan.
 
     Args:
-        options: of the scan.
-        policy: by which it is judged.
-        progress: of every trial.
+        options: options of the scan.
+        policy: policy by which it is judged.
+        progress: receiver of the progress of every trial.
 
     Yields:
         Warnings as they arise.
@@ -189,7 +189,8 @@ def side_channel(members: Answers, heldout: Answers, rng: np.random.Generator) -
     and its interval is that of the two rates (Pinto et al. 2024, appendix A).
 
     Args:
-        members: of members, 1 where the model said so, else 0, and the names of their documents.
+        members: calls of members, 1 where the model said so, else 0, and the names of their
+            documents.
         heldout: the same for held-out documents.
         rng: the source of randomness.
     """

@@ -74,7 +74,7 @@ def write_scrubbed(corpus: Corpus, out: Path, *, seed: int = 0) -> None:
     Args:
         corpus: the data set; references and canaries that its manifest names are left out.
         out: the folder for the new one.
-        seed: of the surrogates.
+        seed: seed of the surrogates.
 
     Raises:
         ManifestError: no value is marked, or every member that has one is left out; an image cannot
@@ -126,8 +126,8 @@ class Scrubbed:
     """A scrubbed document.
 
     Attributes:
-        document: with surrogates: as many words, in the same places; ids, marks, tags and links as
-            they were.
+        document: document with surrogates: as many words, in the same places; ids, marks, tags and
+            links as they were.
         changed: indices of the words that are others now, ascending.
         n_values: sensitive values that it had, each as often as it is marked or asked for.
         not_found: of them, those that do not stand among the words: an image may still show them.
@@ -147,7 +147,7 @@ def scrub(document: Document, *, seed: int, planted: bool = False) -> Scrubbed:
 
     Args:
         document: as it was.
-        seed: of the surrogates.
+        seed: seed of the surrogates.
         planted: see `marked_values`.
 
     Raises:
@@ -309,7 +309,7 @@ class SensitiveValue:
     """A value that is to be replaced.
 
     Attributes:
-        words: as they are written.
+        words: words as they are written.
         category: its kind; None: not known.
         places: indices of its words on the page, where a mark says so; (): wherever it stands.
     """
@@ -339,7 +339,7 @@ def marked_values(document: Document, *, planted: bool = False) -> Iterator[Sens
     """Yield the values whose place is annotated: fields, or slots where there are no fields.
 
     Args:
-        document: of any task.
+        document: document of any task.
         planted: whether it holds a canary: then no field of it is there for other attacks, and all
             are sensitive.
     """

@@ -52,7 +52,7 @@ class Surrogates:
         Words without letters and digits stay.
 
         Args:
-            words: of the value, as they are written.
+            words: words of the value, as they are written.
             category: its kind; None: not known, letters and digits are drawn by pattern.
         """
         key = fold("".join(words)), len(words)

@@ -70,7 +70,7 @@ def reworded(name: str, target: Target, reword: Callable[[str], str]) -> Reworde
     """Wrap a target so that `reword` changes every question.
 
     Args:
-        name: of the countermeasure.
+        name: name of the countermeasure.
         target: answers questions about a page.
         reword: see `Reworded`.
 

@@ -133,7 +133,7 @@ def _read_boxed_line(row: str, numbers: Sequence[int]) -> Iterator[Word] | None:
 
     Args:
         row: the line.
-        numbers: see `boxed_lines`.
+        numbers: numbers, see `boxed_lines`.
     """
     matches = (_CORNERS[count].fullmatch(row) for count in numbers)
     match = next((match for match in matches if match), None)

@@ -130,17 +130,17 @@ class NluConfig(PretrainedConfig):  # type: ignore[misc]
 
     Attributes:
         vocab_size: words, the unknown one included.
-        embedding_size: of a word's vector.
-        hidden_size: of one direction of a BiLSTM layer.
+        embedding_size: size of a word's vector.
+        hidden_size: size of one direction of a BiLSTM layer.
         n_layers: BiLSTM layers; 2 in Parikh et al. 2022.
         n_characters: known characters and the blank; 0: no character layer.
         longest_word: characters of a word that the character layer reads; the rest is cut.
-        character_size: of a character's vector.
+        character_size: size of a character's vector.
         character_filters: outputs of the convolution over a word's characters.
         character_window: characters that a filter sees; odd.
-        input_dropout: on what goes into the first BiLSTM: word vector and character vector.
-        state_dropout: on the last BiLSTM's states and on the sentence's vector, before the dense
-            layers.
+        input_dropout: dropout on what goes into the first BiLSTM: word vector and character vector.
+        state_dropout: dropout on the last BiLSTM's states and on the sentence's vector, before the
+            dense layers.
         intents: their names, in the order of the model's outputs.
         max_tokens: the longest utterance; longer ones are cut to a window.
     """

@@ -427,7 +427,7 @@ def load_nlu(
         folder: what `fit_nlu` wrote.
         device: "cpu", "cuda" or "mps".
         labels: the tags that the manifest names, if any; they must be the model's, in any order.
-        batch_rows: see `NluTarget`.
+        batch_rows: number of rows of a batch, see `NluTarget`.
 
     Raises:
         TargetError: the folder holds no NLU model, or lacks weights or words, or its tags are not
@@ -501,10 +501,10 @@ def fresh_model(
 
     Args:
         vocabulary: its words.
-        tags: in the order of its outputs.
+        tags: tags in the order of its outputs.
         intents: likewise.
         characters: whether it has a character layer.
-        **sizes: of `NluConfig`.
+        **sizes: sizes of `NluConfig`.
     """
     config = NluConfig(
         vocab_size=len(vocabulary.words),

@@ -47,9 +47,9 @@ class NluRecipe:
         epochs: passes over the utterances, at most.
         batch_size: utterances a step; all of one length, so that some steps take fewer.
         learning_rate: Adam's, the same throughout.
-        seed: of the weights, the order and dropout.
-        embedding_size: of a word's vector.
-        hidden_size: of one direction of a BiLSTM layer.
+        seed: seed of the weights, the order and dropout.
+        embedding_size: size of a word's vector.
+        hidden_size: size of one direction of a BiLSTM layer.
         character_layer: whether words show their characters too (the paper's defense CE).
         input_dropout: before the first BiLSTM (with `state_dropout` the paper's defense D: 20 %
             here and 10 % there; the paper does not say where either stands).
@@ -105,12 +105,12 @@ def fit_nlu(
         documents: utterances with tags and an intent; at least one.
         validation: utterances that early stopping looks at; nothing else reads them.
         recipe: how it is trained.
-        folder: made when it is missing.
+        folder: folder that is made when it is missing.
         progress: advanced after every epoch; the stage is the caller's.
         labels: the tags in the order of the model's outputs; (): all of the documents, sorted.
         intents: likewise.
-        initial_embeddings: by word, the vectors that words start from, (embedding_size,) each; all
-            of them join the vocabulary. Words of `documents` without one start at random.
+        initial_embeddings: vectors by word that words start from, (embedding_size,) each; all of
+            them join the vocabulary. Words of `documents` without one start at random.
         half: store weights in float16.
 
     Raises:
@@ -188,10 +188,10 @@ def fit_like(
 
     Args:
         model: the checkpoint of the other one.
-        documents: see `fit_nlu`.
+        documents: documents, see `fit_nlu`.
         recipe: how; sizes, character layer and dropout are the other one's.
-        folder: see `fit_nlu`.
-        progress: see `fit_nlu`.
+        folder: folder, see `fit_nlu`.
+        progress: receiver of progress, see `fit_nlu`.
         half: see `fit_nlu`.
 
     Raises:

@@ -77,8 +77,8 @@ class VT5Config(T5Config):  # type: ignore[misc]
             authors' code.
         max_input_tokens: the longest text part of the input, its end token included; 512 in the
             authors' configuration.
-        visual: of the picture's encoder, BEiT's architecture, which DiT's weights have; None: text
-            and layout only.
+        visual: configuration of the picture's encoder, BEiT's architecture, which DiT's weights
+            have; None: text and layout only.
         decoder_start_token_id: what the decoder starts from; T5 starts from its padding token.
     """
 

@@ -77,7 +77,7 @@ def reader_of(folder: CheckpointFolder, config: VT5Config, prompt: str | None = 
         folder: holds tokenizer.json and, for a model with a visual branch,
             preprocessor_config.json.
         config: the checkpoint's.
-        prompt: in place of `PROMPT`.
+        prompt: prompt in place of `PROMPT`.
 
     Raises:
         TargetError: they cannot be used, or are not the model's; or see `VT5Reader`.

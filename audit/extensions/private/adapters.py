@@ -42,7 +42,7 @@ class Trained:
     """What is trained.
 
     Attributes:
-        parameters: by their names in the model, in its order.
+        parameters: parameters by their names in the model, in its order.
         code: "lora:RANK", "head" or "full"; "full" too where adapters were asked for and there is
             no attention.
         embeddings: whether embeddings are among the parameters.

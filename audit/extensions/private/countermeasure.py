@@ -169,7 +169,7 @@ def proves(asked: Iterable[tuple[Provable, float]], unit: str, promised: Guarant
 
     Args:
         asked: see `asked_of_training`.
-        unit: of the guarantee; single documents prove nothing about providers.
+        unit: unit of the guarantee; single documents prove nothing about providers.
         promised: to one unit.
     """
     groups = [(_GROUPS.get((found.of, unit)), found, most) for found, most in asked]

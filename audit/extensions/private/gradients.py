@@ -29,9 +29,9 @@ def gradient_of(learner: Learner, parameters: Parameters, unit: DrawnUnit, rows:
     """Compute the gradient of a unit's weighted mean loss.
 
     Args:
-        learner: whose losses are differentiated.
+        learner: learner whose losses are differentiated.
         parameters: what is trained.
-        unit: with its samples.
+        unit: unit with its samples.
         rows: samples of one forward pass at most; memory depends on it, the gradient only in its
             last bits.
     """
@@ -100,9 +100,10 @@ def clipped_sum(
 
     Args:
         parameters: what is trained.
-        units: that take part; none: the sum is zero.
+        units: units that take part; none: the sum is zero.
         contribute: computes a unit's contribution.
-        max_norm: in L2 over all parameters together, above 0; infinite: nothing is clipped.
+        max_norm: largest norm in L2 over all parameters together, above 0; infinite: nothing is
+            clipped.
 
     Raises:
         TrainingError: a contribution is not finite.

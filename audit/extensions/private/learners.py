@@ -37,7 +37,7 @@ def open_learner(start: AnyFolder, corpus: Corpus, seed: int = 0, device: str = 
     Args:
         start: a public checkpoint; for intents and slots any NLU model: only its sizes are read.
         corpus: its task says what the model is to do.
-        seed: of fresh weights: a head that the start lacks, or a whole NLU model.
+        seed: seed of fresh weights: a head that the start lacks, or a whole NLU model.
         device: "cpu", "cuda" or "mps".
 
     Raises:

@@ -100,9 +100,9 @@ def run_mechanism(
         draw: gives the samples of a unit that takes part.
         contribute: computes what it contributes.
         card: the numbers of the training.
-        random: of coins and noise.
-        ledger: of spent steps: a training that was killed goes on with what is left.
-        progress: told of every step, and of nothing else.
+        random: source of randomness of coins and noise.
+        ledger: ledger of spent steps: a training that was killed goes on with what is left.
+        progress: receiver of the progress, told of every step, and of nothing else.
 
     Raises:
         TrainingError: a contribution is not finite.
@@ -209,7 +209,7 @@ class Ledger:
     drawn twice for one step.
 
     Args:
-        folder: made when missing; named after all that the training depends on.
+        folder: folder, made when missing; named after all that the training depends on.
         every: seconds between two states that are kept; the last step's always is.
 
     Raises:

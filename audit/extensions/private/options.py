@@ -52,18 +52,19 @@ class DpOptions:
         per_unit: documents of a unit at most, drawn once; None: all.
         trained: "lora:RANK", "head" or "full".
         embeddings: whether embeddings are trained too.
-        steps: of the server; None: by rule.
+        steps: steps of the server; None: by rule.
         expected_units: units of a step on average, q N; None: by rule.
         max_norm: C, to which a unit's contribution is clipped.
-        optimizer: of the noisy mean gradient; local steps have AdamW and the server plain addition.
-        learning_rate: of the optimizer; None: by what is trained.
+        optimizer: optimizer of the noisy mean gradient; local steps have AdamW and the server plain
+            addition.
+        learning_rate: learning rate of the optimizer; None: by what is trained.
         local_steps: 0: a unit contributes its gradient; k: the change after k passes of AdamW over
             its documents.
         clients: a file that names the client of every provider (FL-PROVIDER-DP); None: central.
         client_rate: the probability that a client takes part in a round.
         rows: samples of one forward pass at most.
         reproducible: seeded coins and noise, for tests; no guarantee, and no epsilon is printed.
-        seed: of fresh weights, masks, and of coins and noise where `reproducible`.
+        seed: seed of fresh weights, masks, and of coins and noise where `reproducible`.
     """
 
     unit: UnitKind | None = None

@@ -42,7 +42,7 @@ class PreparedTraining:
     Attributes:
         start: what is trained.
         options: what the owner chose.
-        units: of the members.
+        units: units of the members.
         card: the numbers of the training.
         clients: the names of each client's units; None: a central training.
     """
@@ -77,7 +77,7 @@ def train_private(
         out: gets the checkpoint and the ledger, in folders named after all that they depend on.
         options: what the owner chose.
         device: "cpu", "cuda" or "mps".
-        progress: told of steps.
+        progress: receiver of the progress, told of steps.
         audited: the audited model, which must not be the start.
         proves: whether a guarantee is strong enough, where `options.to_policy` names a policy.
         open_with: opens a model for training.

@@ -38,8 +38,8 @@ class Unit:
     """Whoever is protected as a whole: a document, or a provider with all its documents.
 
     Attributes:
-        name: of the document or the provider; never in a record.
-        documents: at least one; a document belongs to one unit only.
+        name: name of the document or the provider; never in a record.
+        documents: documents, at least one; a document belongs to one unit only.
     """
 
     name: str
@@ -51,7 +51,7 @@ class DrawnUnit:
     """The samples of a unit for one step.
 
     Attributes:
-        samples: of all its documents, at least one.
+        samples: samples of all its documents, at least one.
         weights: (n_samples,) sum 1: the mean over documents of the mean over a document's samples.
     """
 
@@ -63,8 +63,8 @@ class Learner(ABC):
     """A model that is trained, and what it learns from a document.
 
     Attributes:
-        model: on `device`, in evaluation mode: without dropout a unit's gradient is a function of
-            the unit.
+        model: model on `device`, in evaluation mode: without dropout a unit's gradient is a
+            function of the unit.
         device: "cpu", "cuda" or "mps".
     """
 
@@ -78,9 +78,9 @@ class Learner(ABC):
         May be empty.
 
         Args:
-            document: of the data set that the learner was made for.
-            rng: of masks, which a masked language model draws anew each time; no part of the
-                guarantee.
+            document: document of the data set that the learner was made for.
+            rng: random generator of masks, which a masked language model draws anew each time; no
+                part of the guarantee.
         """
 
     @abstractmethod

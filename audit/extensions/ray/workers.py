@@ -52,7 +52,7 @@ class Worker:
         """Open a work.
 
         Args:
-            number: of what it shares with others.
+            number: number of what it shares with others.
             keeps: the reference to what opens that.
             elsewhere: see `WorkSource`.
             files: the `Files` of this node and of the driver's; none where these are the same.

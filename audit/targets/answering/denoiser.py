@@ -231,7 +231,7 @@ def load_denoiser(
     Args:
         folder: a Hugging Face checkpoint on this machine; see `is_denoiser`.
         device: "cpu", "cuda" or "mps".
-        images: see `Denoiser`.
+        images: images, see `Denoiser`.
 
     Raises:
         TargetError: it cannot be loaded, or its tokenizer has no sentinels.

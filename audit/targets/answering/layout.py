@@ -62,8 +62,8 @@ class SampleRow:
     """The tokens of one sample, the end token included.
 
     Attributes:
-        ids: of the tokens.
-        boxes: of each token.
+        ids: ids of the tokens.
+        boxes: boxes of each token.
         words: the index of each token's word on the page; None for tokens that are not the page's.
     """
 
@@ -222,8 +222,8 @@ class LayoutReader(RowReader):
     Args:
         tokenizer: a fast tokenizer; its own special tokens are not used.
         config: names the end and padding tokens.
-        images: see `RowReader`.
-        max_tokens: see `RowReader`.
+        images: images, see `RowReader`.
+        max_tokens: largest number of tokens, see `RowReader`.
     """
 
     def __init__(
@@ -256,7 +256,7 @@ class PageImages:
     """Makes `pixel_values` of pages with a checkpoint's image processor.
 
     Args:
-        processor: see `audit.targets.answering.pictures.image_processor_of`.
+        processor: processor, see `audit.targets.answering.pictures.image_processor_of`.
         size: height and width of the images that the model takes.
 
     Raises:
@@ -361,7 +361,7 @@ def udop_reader(folder: CheckpointFolder, config: Any, prompt: str | None = None
     Args:
         folder: holds tokenizer.json and the image processor's settings.
         config: the checkpoint's.
-        prompt: in place of `UDOP_PROMPT`.
+        prompt: prompt in place of `UDOP_PROMPT`.
 
     Raises:
         TargetError: they cannot be used, or are not the model's; or see `UdopReader`.

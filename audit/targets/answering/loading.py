@@ -42,7 +42,7 @@ class AnsweringFamily:
     """One family of models that answer questions.
 
     Attributes:
-        name: as the record and people name it.
+        name: name as the record and people name it.
         model_class: what its checkpoints are loaded as.
         reader_of: makes its reader.
         takes_system: `reader_of` takes a system turn as `system`.
@@ -111,8 +111,8 @@ def load_answering(
             None: what its family is trained with.
         system: the text of the system turn that it was trained with; None: what its chat template
             itself writes.
-        batch_rows: see `AnsweringTarget`.
-        images: see `AnsweringTarget`.
+        batch_rows: number of rows of a batch, see `AnsweringTarget`.
+        images: images, see `AnsweringTarget`.
         task: of another task than "question-answering" the prompt is given as it is, without a
             question.
 

@@ -165,7 +165,7 @@ def donut_reader(folder: CheckpointFolder, config: Any, prompt: str | None) -> D
     Args:
         folder: the checkpoint.
         config: its configuration.
-        prompt: with "{question}" in it; None: Donut's.
+        prompt: prompt with "{question}" in it; None: Donut's.
 
     Raises:
         TargetError: its tokenizer or its image processor cannot be used, the prompt does not fit,

@@ -42,7 +42,7 @@ class ProcessorReader(reading.Reader):
     See `audit.targets.answering.reader.Reader`.
 
     Args:
-        processor: of the checkpoint.
+        processor: processor of the checkpoint.
         ends: ids of the tokens that end an answer.
         positions: the longest row that the model takes; None: it names none.
     """
@@ -222,7 +222,7 @@ class ChatReader(ProcessorReader):
     """See `audit.targets.answering.reader.Reader`.
 
     Args:
-        processor: of the checkpoint; it has a chat template.
+        processor: processor of the checkpoint; it has a chat template.
         ends: ids of the tokens that end an answer.
         positions: the longest row that the model takes; None: it names none.
         prompt: the text of the user's turn, with "{question}" in it; None: the question alone.
@@ -297,7 +297,7 @@ class PromptReader(ProcessorReader):
     encoder reads the prompt, and its decoder gives the answer alone.
 
     Args:
-        processor: of the checkpoint.
+        processor: processor of the checkpoint.
         ends: ids of the tokens that end an answer.
         positions: the longest row that the model takes; None: it names none.
         prompt: the whole text, with "{question}" in it.
@@ -365,9 +365,9 @@ def seeing_reader(
     Args:
         folder: the checkpoint.
         config: its configuration.
-        prompt: with "{question}" in it: the text of the user's turn, or the whole text where it
-            holds the mark of the image or there is no chat template; None: the question alone, in
-            turns.
+        prompt: prompt with "{question}" in it: the text of the user's turn, or the whole text where
+            it holds the mark of the image or there is no chat template; None: the question alone,
+            in turns.
         system: the text of the system turn.
 
     Raises:

@@ -158,8 +158,8 @@ def run_batches(
     half. Later answers may then differ from earlier ones in their last bits.
 
     Args:
-        samples: of any keys; the images of a batch are opened when `run` asks for them, and let go
-            with the batch.
+        samples: samples of any keys; the images of a batch are opened when `run` asks for them, and
+            let go with the batch.
         alike: a key: only samples of one key share a batch (`Reader.alike`).
         rows: the number of rows; lowered here.
         device: "cpu", "cuda" or "mps".

@@ -52,7 +52,7 @@ def answer(request: dict[str, Any], most_letters: int) -> dict[str, str]:
 
     Args:
         request: "template", and its "variables".
-        most_letters: of the text.
+        most_letters: largest number of letters of the text.
 
     Returns:
         "text"; or "limit", that the template exceeds; or "failure", with what was raised.

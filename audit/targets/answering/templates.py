@@ -51,8 +51,8 @@ def write_turns(asked: Any, turns: list[dict[str, Any]], **settings: Any) -> str
 
     Args:
         asked: the tokenizer or processor.
-        turns: of a conversation.
-        settings: of `apply_chat_template`.
+        turns: turns of a conversation.
+        settings: settings of `apply_chat_template`.
 
     Raises:
         TargetError: the template takes too much time or memory, or its text is too long.

@@ -57,9 +57,9 @@ def decoder_reader(
     Args:
         folder: the checkpoint.
         config: its configuration.
-        prompt: with "{text}" and "{question}": the user's turn where the tokenizer has a chat
-            template, else, or where it holds marks of turns itself, all that the model is given;
-            None: `CHAT_PROMPT`.
+        prompt: prompt with "{text}" and "{question}": the user's turn where the tokenizer has a
+            chat template, else, or where it holds marks of turns itself, all that the model is
+            given; None: `CHAT_PROMPT`.
         system: the text of the system turn; None: what the template itself writes.
 
     Raises:
@@ -80,7 +80,7 @@ def encoder_decoder_reader(
     Args:
         folder: the checkpoint.
         config: its configuration.
-        prompt: with "{text}" and "{question}"; None: `SQUAD_PROMPT`.
+        prompt: prompt with "{text}" and "{question}"; None: `SQUAD_PROMPT`.
 
     Raises:
         TargetError: its tokenizer cannot be used.

@@ -70,7 +70,7 @@ class Adapter:
     Attributes:
         path: the folder.
         settings: its adapter_config.json.
-        shapes: of the tensors in its weights, by name.
+        shapes: shapes of the tensors in its weights, by name.
         assembled: the folder that `assemble` fills; it lives as long as this.
     """
 

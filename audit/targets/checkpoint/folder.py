@@ -118,7 +118,7 @@ class CheckpointFolder:
         path: the folder that holds configuration, tokenizer and processor, and the weights but of
             an adapter.
         config: its config.json; of an adapter, the base's as the adapter changes it.
-        progress: of its training.
+        progress: receiver of the progress of its training.
         adapter: the adapter, when the folder that was opened holds one.
         base: the model that the adapter was trained on.
         fresh: leave out the adapter's weights: the model is its base, with as many tokens as the

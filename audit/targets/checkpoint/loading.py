@@ -80,10 +80,10 @@ def place(model: Any, device: str, row: int = 0, n_rows: int = 1) -> Any:
     One that the first GPU cannot hold goes where `places_of` says.
 
     Args:
-        model: in the memory of the CPU, where its files are mapped, not copied.
+        model: model in the memory of the CPU, where its files are mapped, not copied.
         device: the kind of device.
-        row: see `bytes_of_row`; 0: it is never spread.
-        n_rows: of a batch.
+        row: row, see `bytes_of_row`; 0: it is never spread.
+        n_rows: number of rows of a batch.
 
     Raises:
         TargetError: the device has no room for it.
@@ -115,11 +115,11 @@ def places_of(
     is compared with.
 
     Args:
-        model: of any device, "meta" too.
+        model: model of any device, "meta" too.
         free: bytes by device: the number of a GPU, or "cpu".
-        row: see `bytes_of_row`.
-        n_rows: of a batch; each GPU keeps free what they take, or a half, a quarter and so on, as
-            far as `LEAST_ROWS`.
+        row: row, see `bytes_of_row`.
+        n_rows: number of rows of a batch; each GPU keeps free what they take, or a half, a quarter
+            and so on, as far as `LEAST_ROWS`.
 
     Returns:
         A GPU's number or "cpu" by the name of a part.

@@ -49,9 +49,9 @@ class ImageInput:
 
     Attributes:
         size: height and width of the picture in pixels.
-        argument: of the encoder's forward pass. `pixel_values` takes pictures, (n_pages, 3, height,
-            width); `visual_embeds` what `visual_embeddings` of the encoder made of each, (n_pages,
-            n_tokens, n_hidden).
+        argument: argument of the encoder's forward pass. `pixel_values` takes pictures, (n_pages,
+            3, height, width); `visual_embeds` what `visual_embeddings` of the encoder made of each,
+            (n_pages, n_tokens, n_hidden).
         n_appended: tokens of the picture that the model puts after the page's own.
         scale: how it takes pixels.
         resample: how pages are brought to `size`.
@@ -224,7 +224,7 @@ class Family:
     """One family of checkpoint.
 
     Attributes:
-        name: as people write it.
+        name: name as people write it.
         encoder: the attribute of the model that holds its encoder.
         heads: the class for each head.
         boxes: turns shares of the page, (n_pages, n_tokens, 4) in [0, 1], into the model's own

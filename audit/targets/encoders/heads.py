@@ -137,7 +137,7 @@ class Head:
     """One kind of head.
 
     Attributes:
-        words: as the record and people name it.
+        words: words as the record and people name it.
         answers: the query types it can answer.
         costs: the terms of the training loss of each page, from the model and the encoder's hidden
             states (n_pages, n_padded_tokens, n_hidden) in float32; None where no attack asks for

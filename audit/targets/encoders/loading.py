@@ -45,9 +45,9 @@ def load(
     Args:
         folder: a Hugging Face checkpoint on this machine.
         device: "cpu", "cuda" or "mps" (see `device_named`).
-        labels: see `labels_of`.
-        label_all_tokens: see `Encoder`.
-        batch_tokens: see `EncoderTarget`.
+        labels: labels, see `labels_of`.
+        label_all_tokens: whether all tokens are labelled, see `Encoder`.
+        batch_tokens: number of tokens of a batch, see `EncoderTarget`.
         images: opens a document's page, for models that see it; without it such a model can be
             asked nothing.
 
@@ -180,7 +180,7 @@ def labels_of(
         config: the model's.
         given: the manifest's task, or labels alone, which may then be told from their form to be
             another task's. Used where the checkpoint's own names are the placeholders LABEL_0 ...
-        folder: for messages.
+        folder: folder that messages name.
         head: the model's; those that name no entities have no labels.
 
     Raises:

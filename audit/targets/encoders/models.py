@@ -32,9 +32,9 @@ class RelationExtractor(nn.Module):
     The last one is a learned dummy for "none".
 
     Args:
-        hidden_size: of the encoder.
+        hidden_size: size of the encoder.
         head_size: what queries and keys are projected to.
-        dropout: in [0, 1), on the inputs of both projections.
+        dropout: dropout in [0, 1), on the inputs of both projections.
     """
 
     def __init__(self, hidden_size: int, head_size: int, dropout: float) -> None:
