@@ -28,6 +28,8 @@ shared among them (Berger 1982).
 """
 CAUTIOUS_PASS_ALPHA = 0.025
 """One-sided level for a pass of numbers whose bounds are known to be somewhat short."""
+CHECKS_ALPHA = 0.05
+"""Family-wise false-positive rate of all checks of a scan."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -178,6 +180,13 @@ class Check:
     p_adjusted: float | None = None
     attacks: tuple[str, ...] = ()
     spares: tuple[str, ...] = ()
+
+    @property
+    def fires(self) -> bool:
+        """Whether the settled check is significant among all checks of its scan."""
+        if self.p_adjusted is None:
+            return False
+        return self.p_adjusted <= CHECKS_ALPHA
 
     def bears_on(self, metric: str) -> bool:
         """Test whether the check concerns a limit on this metric."""

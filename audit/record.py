@@ -170,6 +170,41 @@ class AuditRecord:
         return self.shares.get(attack, self.share)
 
     @property
+    def is_bounded(self) -> bool:
+        """Whether a bound (--documents, --time) left untried what the data set holds."""
+        if self.bounds is None:
+            return False
+        if self.bounds.part < 1:
+            return True
+        if self.bounds.documents is None:
+            return False
+        documents = self.corpus.documents
+        return self.bounds.documents < documents.get("member", 0) + documents.get("heldout", 0)
+
+    def left_untried(self, attack: str) -> bool:
+        """Test whether a bound or the budget left untried what the data set holds for an attack."""
+        if self.share_of(attack) < 1:
+            return True
+        return self.is_bounded
+
+    @property
+    def every_condition(self) -> list[Condition]:
+        """Return the conditions of the scan, then those of its attacks."""
+        conditions = [*self.conditions]
+        for result in self.completed.values():
+            conditions += result.conditions
+        return conditions
+
+    @property
+    def met_conditions(self) -> frozenset[str]:
+        """Return the names of the conditions that the scan shows."""
+        names = set()
+        for condition in self.every_condition:
+            if condition.state == "met":
+                names.add(condition.name)
+        return frozenset(names)
+
+    @property
     def completed(self) -> dict[str, Result]:
         """Return the results of the attacks that ran to their end, by attack."""
         return {result.attack: result for result in self.attacks if result.status == "completed"}

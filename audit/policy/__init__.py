@@ -16,7 +16,6 @@ from audit.policy.limits import (
     Limit,
     Policy,
     Waiver,
-    check_subject,
     contradiction,
     warn_of_few,
 )
@@ -26,6 +25,7 @@ from audit.policy.reading import (
     check_limits,
     check_made,
     check_names,
+    check_subject,
     load,
     path_of,
 )

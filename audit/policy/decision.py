@@ -1,18 +1,15 @@
-"""Decisions on limits, their counts, waivers and comparison with a baseline, and the verdict, as data."""
+"""The verdict as data: decisions on limits, their counts, waivers and the baseline."""
 
 from __future__ import annotations
 
-import datetime as dt
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 from pydantic.dataclasses import dataclass
 
 from audit.measurements import STRICT, Estimate
-from audit.policy.limits import LONGEST_WAIVER, TEXTS, Limit, Policy, Waiver
+from audit.policy.limits import TEXTS, Limit, Waiver
 from audit.policy.reading import PREFIX, PolicyIdentity
 
 Change = Literal["worse", "no longer measured", "better", "cannot be told", "not compared"]
@@ -66,16 +63,21 @@ class Baseline:
     @property
     def counted(self) -> str:
         """The limits by outcome, in words."""
-        counts = ", ".join(
-            f"{len(own)} {outcome}" for outcome in get_args(Change) if (own := self.of(outcome))
-        )
-        return f"{len(self.limits)} {'limit' if len(self.limits) == 1 else 'limits'}: {counts}"
+        counts = []
+        for outcome in get_args(Change):
+            number = len(self.of(outcome))
+            if number:
+                counts.append(f"{number} {outcome}")
+        noun = "limits"
+        if len(self.limits) == 1:
+            noun = "limit"
+        return f"{len(self.limits)} {noun}: {', '.join(counts)}"
 
     @property
     def sentence(self) -> str:
         """The scan, and what became of the limits since."""
-        scan = f"{self.subject}, scanned {self.scanned[:10]} (sha256 of the record {self.record_sha256[:PREFIX]})"
-        return f"{scan}; {self.counted}"
+        scan = f"{self.subject}, scanned {self.scanned[:10]}"
+        return f"{scan} (sha256 of the record {self.record_sha256[:PREFIX]}); {self.counted}"
 
 
 COUNTED = {
@@ -122,7 +124,10 @@ class Counts:
 
     @property
     def sentence(self) -> str:
-        """The counts in words, the worst first: "2 of 8 limits met, 4 not tested, 2 not applicable"."""
+        """The counts in words, the worst first.
+
+        Such as "2 of 8 limits met, 4 not tested, 2 not applicable".
+        """
         return self.sentence_with({})
 
     def sentence_with(self, remarks: Mapping[str, str]) -> str:
@@ -134,9 +139,11 @@ class Counts:
         clauses = []
         for name, words in COUNTED.items():
             number = getattr(self, name)
-            if number:
-                remark = f" ({remarks[name]})" if name in remarks else ""
-                clauses.append((number, f"{words}{remark}"))
+            if not number:
+                continue
+            if name in remarks:
+                words = f"{words} ({remarks[name]})"
+            clauses.append((number, words))
         if not clauses:
             clauses = [(0, COUNTED["met"])]
         first_number, first_words = clauses[0]
@@ -144,14 +151,6 @@ class Counts:
         for number, words in clauses[1:]:
             sentence += f", {number} {words}"
         return sentence
-
-
-def count(decisions: Sequence[Decision]) -> Counts:
-    """Count decisions by their outcome."""
-    named = {"passed": "met", "not run": "not_tested"}
-    return Counts(
-        **Counter(named.get(decision.outcome, decision.outcome) for decision in decisions)
-    )
 
 
 Outcome = Literal["passed", "violated", "undecided", "waived", "inapplicable", "not run"]
@@ -186,7 +185,10 @@ Cause = Literal[
 
 
 def count_range(measured: Estimate) -> str:
-    """Say what a count shows and what it does not exclude: whole units, each rounded away from the estimate."""
+    """Say what a count shows and what it does not exclude.
+
+    Both are whole units, each rounded away from the estimate.
+    """
     least = max(0, math.floor(measured.low))
     if measured.open_above:
         return TEXTS["count_at_least"].format(least=least)
@@ -274,11 +276,13 @@ class Verdict:
     @property
     def stamp(self) -> str:
         """The overall verdict as a stamp: a waived one is never plain "PASSED"."""
+        if self.overall == "violated":
+            return "EXCEEDED"
         if self.overall != "waived":
-            return {"violated": "EXCEEDED"}.get(self.overall, self.overall.upper())
-        return (
-            f"PASSED WITH {self.counts.waived} {'WAIVER' if self.counts.waived == 1 else 'WAIVERS'}"
-        )
+            return self.overall.upper()
+        if self.counts.waived == 1:
+            return "PASSED WITH 1 WAIVER"
+        return f"PASSED WITH {self.counts.waived} WAIVERS"
 
 
 SOON = 30
@@ -308,46 +312,17 @@ class RegisteredWaiver:
     @property
     def sentence(self) -> str:
         """Who answers for which limit until when, and what the waiver does."""
-        one = self.waiver
-        left = f"{self.days} {'day' if self.days == 1 else 'days'}"
-        does = {
-            "in force": f"holds until {one.expires}",
-            "ending": f"ends in {left}, on {one.expires}",
-            "expired": f"expired on {one.expires} and has no effect",
-            "too long": f"ends on {one.expires}, more than 12 months ahead, and has no effect",
-            "not needed": f"until {one.expires} is not needed now",
-        }[self.state]
-        return f"{one.attack} {one.metric}: the waiver of {one.owner} ({one.role}) {does}"
-
-
-def waive(decision: Decision, policy: Policy, today: dt.date) -> Decision:
-    """Return the decision waived where it is a violation and a waiver holds, else as it is."""
-    limit = decision.limit
-    own = [
-        one for one in policy.waivers if (one.attack, one.metric) == (limit.attack, limit.metric)
-    ]
-    holding = [one for one in own if _term(one, today) == "in force"]
-    if decision.outcome != "violated" or not holding:
-        return decision
-    return replace(decision, outcome="waived", waiver=max(holding, key=lambda one: one.expires))
-
-
-def register(
-    decisions: Sequence[Decision], policy: Policy, today: dt.date
-) -> Iterator[RegisteredWaiver]:
-    """Yield every waiver of the policy with what it does to these decisions, in the policy's order."""
-    used = [decision.waiver for decision in decisions if decision.waiver is not None]
-    for one in policy.waivers:
-        days = (one.expires - today).days
-        state: WaiverState = _term(one, today)
-        if state == "in force" and one not in used:
-            state = "not needed"
-        elif state == "in force" and days <= SOON:
-            state = "ending"
-        yield RegisteredWaiver(one, state, days)
-
-
-def _term(one: Waiver, today: dt.date) -> Literal["in force", "expired", "too long"]:
-    if one.expires < today:
-        return "expired"
-    return "too long" if one.expires - today > LONGEST_WAIVER else "in force"
+        waiver = self.waiver
+        days = f"{self.days} days"
+        if self.days == 1:
+            days = "1 day"
+        effects = {
+            "in force": f"holds until {waiver.expires}",
+            "ending": f"ends in {days}, on {waiver.expires}",
+            "expired": f"expired on {waiver.expires} and has no effect",
+            "too long": f"ends on {waiver.expires}, more than 12 months ahead, and has no effect",
+            "not needed": f"until {waiver.expires} is not needed now",
+        }
+        owner = f"{waiver.owner} ({waiver.role})"
+        limit = f"{waiver.attack} {waiver.metric}"
+        return f"{limit}: the waiver of {owner} {effects[self.state]}"

@@ -1,9 +1,10 @@
-"""A policy, which states what an owner accepts, and what a guarantee of the training proves of its limits."""
+"""A policy, which states what an owner accepts, and what contradicts a claimed guarantee."""
 
 import datetime as dt
 import hashlib
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -12,9 +13,9 @@ from pydantic.dataclasses import dataclass
 from pydantic_core import PydanticCustomError
 
 from audit.cards import Forgotten, PrivacyCard
-from audit.errors import PolicyError, count_visible_letters, has_unseen_characters
+from audit.errors import count_visible_letters, has_unseen_characters
 from audit.files import table_beside
-from audit.measurements import STRICT, Estimate
+from audit.measurements import STRICT, Bound, Estimate
 from audit.record import AuditRecord, Result
 from audit.stats.dp_bounds import Guarantee, auc
 
@@ -36,7 +37,10 @@ def _check_visible(text: str) -> str:
 
 
 def _check_words(text: str) -> str:
-    """Refuse a text of a waiver that nobody can read as a name or a reason: the shortest names have two letters."""
+    """Refuse a text of a waiver that nobody can read as a name or a reason.
+
+    The shortest names have two letters.
+    """
     if has_unseen_characters(text):
         raise _UNSEEN
     if count_visible_letters(text) < 2:
@@ -52,7 +56,9 @@ def _check_person(text: str) -> str:
 
 def _read_holds(written: object) -> object:
     """Read the word of policies before 0.14, under which a count passed whatever its estimate."""
-    return "estimate" if written == "lower" else written
+    if written == "lower":
+        return "estimate"
+    return written
 
 
 Written = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -111,10 +117,10 @@ class Limit:
     holds: Annotated[Literal["interval", "estimate"], BeforeValidator(_read_holds)] = "interval"
 
     def applied(self, measured: Estimate | None) -> "Limit":
-        """Return the limit with the maximum that applies to a count: its share of what is counted, within bounds.
+        """Return the limit with the maximum that applies to a count.
 
-        That is the larger of `floor` and the smaller of `max` and the share. Other limits stay as
-        they are, and so does one whose count could not be had.
+        That is the larger of `floor` and the smaller of `max` and the share of what is counted.
+        Other limits stay as they are, and so does one whose count could not be had.
 
         Args:
             measured: the count. Of an older record, which scaled no count, the share is that of
@@ -122,10 +128,11 @@ class Limit:
         """
         if self.share is None or self.max is None or measured is None:
             return self
-        total = measured.n if measured.total is None else measured.total
-        return replace(
-            self, max=max(self.floor or 0.0, min(self.max, math.floor(self.share * total)))
-        )
+        total = measured.n
+        if measured.total is not None:
+            total = measured.total
+        most = min(self.max, math.floor(self.share * total))
+        return replace(self, max=max(self.floor or 0.0, most))
 
     def encloses(self, lower: float, upper: float, *, is_area: bool) -> bool:
         """Tell whether all numbers between two are within the limit.
@@ -142,6 +149,41 @@ class Limit:
             return lower >= self.min
         return upper <= self.max and (not is_area or lower >= 1 - self.max)
 
+    def holds_value(self, measured: Estimate) -> bool:
+        """Tell whether a number itself is within the limit, whatever its interval."""
+        return self.encloses(measured.value, measured.value, is_area=measured.is_area)
+
+    def is_met_by(self, measured: Estimate) -> bool:
+        """Tell whether what has to be within the limit for a pass is: see `holds`."""
+        if self.holds == "estimate":
+            return self.holds_value(measured)
+        bound = measured.pass_bound
+        return self.encloses(bound.lower, bound.upper, is_area=measured.is_area)
+
+    def reach(self, measured: Estimate) -> float:
+        """Measure how far what has to be within the limit reaches towards and over it.
+
+        Larger = worse.
+        """
+        if self.holds == "estimate":
+            return measured.value
+        bound = measured.pass_bound
+        if self.max is None:
+            return -bound.lower
+        if measured.is_area:
+            return max(bound.upper, 1 - bound.lower)
+        return bound.upper
+
+    def excess(self, measured: Estimate) -> float:
+        """Measure how far a whole interval lies over the limit; 0 or less where it does not."""
+        if self.max is None:
+            assert self.min is not None
+            return self.min - measured.high
+        above = measured.low - self.max
+        if measured.is_area:
+            return max(above, 1 - self.max - measured.high)
+        return above
+
     @property
     def rule(self) -> str:
         """Say in a clause how the maximum of a count follows from what is counted.
@@ -155,8 +197,9 @@ class Limit:
     @property
     def test(self) -> str:
         """The limit as the name of a test: attack, metric and bound."""
-        bound = f"<= {self.max:g}" if self.max is not None else f">= {self.min:g}"
-        return f"{self.attack} {self.metric} {bound}"
+        if self.max is None:
+            return f"{self.attack} {self.metric} >= {self.min:g}"
+        return f"{self.attack} {self.metric} <= {self.max:g}"
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -175,9 +218,9 @@ class Demand:
 
     @property
     def sentence(self) -> str:
-        """The demand as a clause: the question that a pass must decide, and the attacks that decide it."""
-        named = " or ".join(attack.replace("_", " ") for attack in self.any_of)
-        return f"a pass needs a decided limit on {self.question}: {named}"
+        """The demand as a clause: the question, and the attacks that decide it."""
+        names = " or ".join(attack.replace("_", " ") for attack in self.any_of)
+        return f"a pass needs a decided limit on {self.question}: {names}"
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -196,7 +239,9 @@ class Gap:
 
 @dataclass(frozen=True, config=STRICT)
 class Waiver:
-    """A violation that somebody takes responsibility for, until a day at most a year ahead (`LONGEST_WAIVER`).
+    """A violation that somebody takes responsibility for.
+
+    Until a day at most a year ahead (`LONGEST_WAIVER`).
 
     Attributes:
         owner: who answers for it.
@@ -265,33 +310,28 @@ class Policy:
     origin: Origin | None = None
 
 
-def check_subject(policy: Policy, *, forgotten: bool) -> None:
-    """Refuse to judge whether documents are forgotten by a policy for other records, and the reverse.
-
-    Raises:
-        PolicyError: the policy is for others.
-    """
-    if policy.forgets != forgotten:
-        subject = "forgetting" if forgotten else "no_forgetting"
-        raise PolicyError(f"policy {policy.name}: {TEXTS[subject]}", TEXTS[f"{subject}_policy"])
-
-
 def warn_of_few(forgotten: Forgotten | None, policy: Policy) -> tuple[str, ...]:
     """Warn of limits that no model can be shown to meet with so few of the listed documents."""
-    shown = {} if forgotten is None else forgotten.shown
-    few = [
-        one for one in policy.limits if one.max is not None and shown.get(one.metric, 0.0) > one.max
-    ]
-    named = ", ".join(
-        f"{one.metric} {shown[one.metric]:.3f} (the policy has {one.max:g})" for one in few
-    )
-    return (TEXTS["few"].format(named=named, policy=policy.name),) if few else ()
+    if forgotten is None:
+        return ()
+    few = []
+    for limit in policy.limits:
+        least = forgotten.shown.get(limit.metric, 0.0)
+        if limit.max is not None and least > limit.max:
+            few.append(f"{limit.metric} {least:.3f} (the policy has {limit.max:g})")
+    if not few:
+        return ()
+    return (TEXTS["few"].format(named=", ".join(few), policy=policy.name),)
 
 
-CANARIES, EPSILON = "canaries", "epsilon"
-"""The attack that bounds epsilon from below, and the measurement that holds the bound."""
-MEMBERSHIP, CHANCE = "membership", 0.5
-"""The attack that tells documents of training from others, and its area by luck."""
+CANARIES = "canaries"
+"""The attack that bounds epsilon from below."""
+EPSILON = "epsilon"
+"""The measurement that holds the bound."""
+MEMBERSHIP = "membership"
+"""The attack that tells documents of training from others."""
+CHANCE = 0.5
+"""The area of that attack by luck."""
 CONTRADICTS = 0.0001
 """The smallest one-sided level at which an area is held against a guarantee."""
 REPLACED = 2
@@ -309,75 +349,95 @@ def contradiction(record: AuditRecord) -> str | None:
     another delta.
 
     Args:
-        record: of a scan; without a guarantee nothing is contradicted.
+        record: settled record of a scan; without a guarantee nothing is contradicted.
     """
     card = record.dp
     if card is None or card.epsilon is None:
         return None
-    return _of_secrets(record, card) or _of_documents(record, card)
+    guarantee = Guarantee(card.epsilon, card.delta, card.curve)
+    by_secrets = _told_by_secrets(record, card, guarantee)
+    if by_secrets is not None:
+        return by_secrets
+    return _told_by_documents(record, card, guarantee)
 
 
-def _of_documents(record: AuditRecord, card: PrivacyCard) -> str | None:
-    """Explain where membership of documents, chosen by a coin, is surer than the guarantee allows."""
-    found = record.completed.get(MEMBERSHIP)
-    if (
-        found is None
-        or found.confounded is not None
-        or record.corpus.assigned != "random"
-        or card.epsilon is None
-    ):
+def _told_by_documents(record: AuditRecord, card: PrivacyCard, guarantee: Guarantee) -> str | None:
+    """Explain where membership of documents is surer than the guarantee allows.
+
+    It counts where a coin chose the documents.
+    """
+    result = record.completed.get(MEMBERSHIP)
+    if result is None or result.confounded is not None or record.corpus.assigned != "random":
         return None
     # To take a document from a provider of several is to replace that provider.
-    most = auc(
-        Guarantee(card.epsilon, card.delta, card.curve).of_group(
-            1 if card.unit == "document" else REPLACED
-        )
-    )
-    for item in found.measurements:
-        if (
-            isinstance(item, Estimate)
-            and item.name.partition(".")[0] == "auc"
-            and item.null == CHANCE
-        ):
-            sure = [bound for bound in item.bounds if bound.alpha >= CONTRADICTS]
-            lower = min(sure, key=lambda bound: bound.alpha, default=None)
-            if lower is not None and lower.lower > most + 1 / item.n:
-                level = 100 * (1 - lower.alpha)
-                return TEXTS["documents_told_apart"].format(
-                    card=card, most=most, least=lower.lower, level=level
-                )
+    group = REPLACED
+    if card.unit == "document":
+        group = 1
+    most = auc(guarantee.of_group(group))
+    for item in _areas(result):
+        bound = _surest_bound(item)
+        if bound is not None and bound.lower > most + 1 / item.n:
+            level = 100 * (1 - bound.alpha)
+            return TEXTS["documents_told_apart"].format(
+                card=card, most=most, least=bound.lower, level=level
+            )
     return None
 
 
-def _of_secrets(record: AuditRecord, card: PrivacyCard) -> str | None:
-    assert card.epsilon is not None
+def _areas(result: Result) -> Iterator[Estimate]:
+    """Yield the areas under the curve of an attack, of every method."""
+    for item in result.measurements:
+        name, _, _ = item.name.partition(".")
+        if isinstance(item, Estimate) and item.null == CHANCE and name == "auc":
+            yield item
+
+
+def _surest_bound(measured: Estimate) -> Bound | None:
+    """Return the bound of the smallest level that is held against a guarantee; None: no such."""
+    bounds = [bound for bound in measured.bounds if bound.alpha >= CONTRADICTS]
+    return min(bounds, key=lambda bound: bound.alpha, default=None)
+
+
+def _told_by_secrets(record: AuditRecord, card: PrivacyCard, guarantee: Guarantee) -> str | None:
+    """Explain where more planted secrets were guessed than the guarantee allows."""
     canaries = record.completed.get(CANARIES)
     if canaries is None:
         return None
-    bound = next((one for one in canaries.measurements if one.name == EPSILON), None)
-    copies, counts = _count(canaries, "copies"), _guesses(canaries)
+    bound = next((item for item in canaries.measurements if item.name == EPSILON), None)
+    copies = _count(canaries, "copies")
+    counts = _guesses(canaries)
     if not isinstance(bound, Estimate) or copies is None or counts is None:
         return None
     # Copies of a secret stand on copies of one page, so that they are one provider's, whose
     # documents they change.
-    group = copies if card.unit == "document" else REPLACED
-    promised = Guarantee(card.epsilon, card.delta, card.curve).of_group(group)
+    group = REPLACED
+    if card.unit == "document":
+        group = copies
+    promised = guarantee.of_group(group)
     # numpy takes as long to import as the rest of a verdict, and only a claimed guarantee needs it.
     from audit.stats.p_values import curve_p
 
     if curve_p(*counts, promised.points) >= 1 - bound.level:
         return None
-    together = "" if group == 1 else TEXTS["of_group"].format(promised=promised, group=group)
+    together = ""
+    if group != 1:
+        together = TEXTS["of_group"].format(promised=promised, group=group)
     return TEXTS["secrets_guessed"].format(
         card=card, together=together, counts=counts, level=100 * bound.level
     )
 
 
 def _guesses(canaries: Result) -> tuple[int, int, int] | None:
-    """Coins of the evaluated half, those guessed, and those guessed rightly."""
-    found = [_count(canaries, f"{EPSILON}: {name}") for name in ("evaluated", "guessed", "right")]
-    known = [number for number in found if number is not None]
-    return (known[0], known[1], known[2]) if len(known) == len(found) else None
+    """Count the coins of the evaluated half, those guessed, and those guessed rightly.
+
+    None where the record lacks a count.
+    """
+    evaluated = _count(canaries, f"{EPSILON}: evaluated")
+    guessed = _count(canaries, f"{EPSILON}: guessed")
+    right = _count(canaries, f"{EPSILON}: right")
+    if evaluated is None or guessed is None or right is None:
+        return None
+    return evaluated, guessed, right
 
 
 def _count(result: Result, name: str) -> int | None:

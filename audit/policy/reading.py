@@ -1,4 +1,7 @@
-"""Policies read from files or records, and the rules that one has to keep so that its verdict says something."""
+"""Policies read from files or records, and the rules that a policy has to keep.
+
+Without them its verdict would say nothing.
+"""
 
 import hashlib
 import re
@@ -25,6 +28,16 @@ HINT = "see docs/policies.md, and start from one of docaudit's own policies"
 LONGEST_NAME = 64
 _NAME = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{{0,{LONGEST_NAME - 2}}}[A-Za-z0-9])?")
 _LOOK_ALIKE = str.maketrans("1i0", "llo")
+
+
+class Problem(NamedTuple):
+    """What no policy may say, and the place of a policy that says it."""
+
+    place: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.text}"
 
 
 class MetricRules(NamedTuple):
@@ -61,18 +74,52 @@ def check_names(
     """
     problems = []
     for limit in policy.limits:
-        if limit.attack not in metrics and (
-            complete or get_close_matches(limit.attack, metrics, 1, MISSPELT)
-        ):
-            problems.append(f"policy {policy.name}: no attack is called {limit.attack!r}")
-        elif limit.attack in metrics and limit.metric not in metrics[limit.attack]:
-            close = get_close_matches(limit.metric, metrics[limit.attack], 1)
-            meant = f"; did you mean {close[0]!r}?" if close else ""
-            problems.append(
-                f"policy {policy.name}: {limit.attack} has no metric {limit.metric!r}{meant}"
-            )
+        if limit.attack in metrics:
+            problems += _misspelt_metric(limit, metrics[limit.attack])
+        elif complete or get_close_matches(limit.attack, metrics, 1, MISSPELT):
+            problems.append(f"no attack is called {limit.attack!r}")
     if problems:
-        raise PolicyError(problems, f"attacks: {', '.join(metrics)}")
+        lines = [f"policy {policy.name}: {problem}" for problem in problems]
+        raise PolicyError(lines, f"attacks: {', '.join(metrics)}")
+
+
+def _misspelt_metric(limit: Limit, metrics: Collection[str]) -> Iterator[str]:
+    """Say that an attack has no such metric, and which one may be meant."""
+    if limit.metric in metrics:
+        return
+    problem = f"{limit.attack} has no metric {limit.metric!r}"
+    close = get_close_matches(limit.metric, metrics, 1)
+    if close:
+        problem = f"{problem}; did you mean {close[0]!r}?"
+    yield problem
+
+
+def check_subject(policy: Policy, *, forgotten: bool) -> None:
+    """Refuse a policy that is not for records of forgetting, or that is for these alone.
+
+    Args:
+        policy: policy that a record is to be held against.
+        forgotten: whether the record is of documents that the model was to forget.
+
+    Raises:
+        PolicyError: the policy is for others.
+    """
+    if policy.forgets != forgotten:
+        subject = "no_forgetting"
+        if forgotten:
+            subject = "forgetting"
+        raise PolicyError(f"policy {policy.name}: {TEXTS[subject]}", TEXTS[f"{subject}_policy"])
+
+
+def check_for_record(policy: Policy, record: AuditRecord) -> None:
+    """Refuse a policy that is for other records, or that misspells an attack of this one.
+
+    Raises:
+        PolicyError: the policy is none for this record.
+    """
+    check_subject(policy, forgotten=record.corpus.forgotten is not None)
+    limited = tuple(limit.metric for limit in policy.limits)
+    check_names(policy, dict.fromkeys(record.battery, limited), complete=False)
 
 
 def check_limits(policy: Policy, rules: Mapping[str, Mapping[str, MetricRules]]) -> None:
@@ -85,36 +132,53 @@ def check_limits(policy: Policy, rules: Mapping[str, Mapping[str, MetricRules]])
     Raises:
         PolicyError: every such limit.
     """
-    problems = [
-        f"policy {policy.name} limits.{index}: {problem}"
-        for index, limit in enumerate(policy.limits)
-        for problem in _limit_problems(
-            limit, rules.get(limit.attack, {}).get(limit.metric, MetricRules())
-        )
-    ]
+    problems = []
+    for index, limit in enumerate(policy.limits):
+        rules_of_metric = rules.get(limit.attack, {}).get(limit.metric, MetricRules())
+        place = f"policy {policy.name} limits.{index}"
+        problems += [f"{place}: {problem}" for problem in _limit_problems(limit, rules_of_metric)]
     if problems:
         raise PolicyError(problems, HINT)
 
 
 def _limit_problems(limit: Limit, rules: MetricRules) -> Iterator[str]:
-    metric, upper, cap = limit.metric, rules.upper, rules.cap
-    name, bound = ("max", limit.max) if limit.max is not None else ("min", limit.min)
-    if bound is not None and upper is not None and not 0 <= bound <= upper:
-        percent = ", so that 65 % is 0.65" if upper == 1 else ""
-        yield f"{name} {bound:g}: {metric} lies between 0 and {upper:g}{percent}"
-    elif limit.max is not None and limit.max == upper:
-        yield f"max {bound:g}: {metric} is never more than {upper:g}, so no model could exceed it"
-    elif limit.max is not None and cap is not None and limit.max >= cap:
-        yield f"max {bound:g}: {metric} may be unable to exceed {cap:g}, so no model could exceed it"
-    elif limit.min is not None and rules.is_leak:
-        yield f"min: {metric} grows with the leak: limit it with max"
-    elif limit.min is not None and limit.min <= 0:
-        yield f"min {bound:g}: {metric} is never less than 0, so no model could fail"
+    """Yield what makes a limit one that a leaking model would meet, or that nothing could."""
+    if limit.max is not None:
+        yield from _max_problems(limit.metric, limit.max, rules)
+    elif limit.min is not None:
+        yield from _min_problems(limit.metric, limit.min, rules)
     yield from _share_problems(limit, rules)
     if limit.holds == "estimate" and not rules.is_count:
-        yield f"holds: {metric} is not a count: limit its whole interval"
+        yield f"holds: {limit.metric} is not a count: limit its whole interval"
     elif limit.holds == "estimate" and not limit.min_power and rules.has_power:
         yield "holds: an estimate proves nothing with a weak attacker: give min_power as well"
+
+
+def _max_problems(metric: str, bound: float, rules: MetricRules) -> Iterator[str]:
+    if rules.upper is not None and not 0 <= bound <= rules.upper:
+        yield f"max {bound:g}: {_range_in_words(metric, rules.upper)}"
+    elif bound == rules.upper:
+        never = f"{metric} is never more than {rules.upper:g}"
+        yield f"max {bound:g}: {never}, so no model could exceed it"
+    elif rules.cap is not None and bound >= rules.cap:
+        unable = f"{metric} may be unable to exceed {rules.cap:g}"
+        yield f"max {bound:g}: {unable}, so no model could exceed it"
+
+
+def _min_problems(metric: str, bound: float, rules: MetricRules) -> Iterator[str]:
+    if rules.upper is not None and not 0 <= bound <= rules.upper:
+        yield f"min {bound:g}: {_range_in_words(metric, rules.upper)}"
+    elif rules.is_leak:
+        yield f"min: {metric} grows with the leak: limit it with max"
+    elif bound <= 0:
+        yield f"min {bound:g}: {metric} is never less than 0, so no model could fail"
+
+
+def _range_in_words(metric: str, upper: float) -> str:
+    words = f"{metric} lies between 0 and {upper:g}"
+    if upper == 1:
+        return f"{words}, so that 65 % is 0.65"
+    return words
 
 
 def _share_problems(limit: Limit, rules: MetricRules) -> Iterator[str]:
@@ -123,22 +187,24 @@ def _share_problems(limit: Limit, rules: MetricRules) -> Iterator[str]:
     if not rules.is_count:
         yield f"share: {limit.metric} is not a count: limit it with max alone"
     elif limit.share is None or limit.max is None:
-        yield "floor: is the least that a share of what is counted asks for: give share, and max as its cap"
+        least = "is the least that a share of what is counted asks for"
+        yield f"floor: {least}: give share, and max as its cap"
     elif limit.floor is not None and limit.floor > limit.max:
         yield f"floor {limit.floor:g}: is over max {limit.max:g}, its cap: give a smaller one"
 
 
 POLICY: TypeAdapter[Policy] = TypeAdapter(Policy)
+NO_POLICIES = ("defenses", "frameworks")
+"""Files beside the shipped policies that are none."""
 
 
 def shipped_policies() -> dict[str, Path]:
     """Return the shipped policies, by name."""
-    others = ("defenses", "frameworks")
-    return {
-        item.stem: item
-        for item in shipped_folder("policies").glob("*.toml")
-        if item.stem not in others
-    }
+    policies = {}
+    for item in shipped_folder("policies").glob("*.toml"):
+        if item.stem not in NO_POLICIES:
+            policies[item.stem] = item
+    return policies
 
 
 def path_of(name_or_path: str) -> Path:
@@ -152,7 +218,8 @@ def load(name_or_path: str) -> Policy:
     Raises:
         PolicyError: every problem of the file.
     """
-    shipped, path = shipped_policies(), path_of(name_or_path)
+    shipped = shipped_policies()
+    path = path_of(name_or_path)
     try:
         written = read_file(path)
         text = written.decode()
@@ -164,14 +231,28 @@ def load(name_or_path: str) -> Policy:
     policy, problems = _parse(f"policy {path}", text)
     original = shipped.get(policy.name)
     if original is not None and original.read_bytes() != written:
-        waived = ", as by waivers," if policy.waivers else ""
-        problems.append(TEXTS["shipped_name"].format(name=policy.name, waived=waived))
+        waived = ""
+        if policy.waivers:
+            waived = ", as by waivers,"
+        problems.append(_shipped_name(policy.name, waived))
     if problems:
-        own = any(problem.startswith("name: ") for problem in problems)
-        suggested = f"{policy.name}-own" if original is not None else "team-receipts"
-        hint = f'say name = "{suggested}" in it, and give --policy FILE' if own else HINT
+        hint = _hint_for(policy.name, problems, is_shipped=original is not None)
         raise PolicyError([f"policy {path} {problem}" for problem in problems], hint)
     return _with_origin(policy, text, shipped=original is not None)
+
+
+def _shipped_name(name: str, waived: str) -> Problem:
+    return Problem("name", TEXTS["shipped_name"].format(name=name, waived=waived))
+
+
+def _hint_for(name: str, problems: Collection[Problem], *, is_shipped: bool) -> str:
+    """Say how to mend a policy: by another name where its name is a problem."""
+    if all(problem.place != "name" for problem in problems):
+        return HINT
+    suggested = "team-receipts"
+    if is_shipped:
+        suggested = f"{name}-own"
+    return f'say name = "{suggested}" in it, and give --policy FILE'
 
 
 def read_declared(declared: DeclaredPolicy) -> Policy:
@@ -182,12 +263,13 @@ def read_declared(declared: DeclaredPolicy) -> Policy:
     """
     where = "the record's policy"
     policy, problems = _parse(where, declared.toml)
+    lines = [str(problem) for problem in problems]
     if policy.name != declared.name:
-        problems.append("has another name than the record says")
+        lines.append("has another name than the record says")
     if hashlib.sha256(declared.toml.encode()).hexdigest() != declared.sha256:
-        problems.append("has another sha256 than the record says")
-    if problems:
-        raise PolicyError([f"{where} {problem}" for problem in problems], HINT)
+        lines.append("has another sha256 than the record says")
+    if lines:
+        raise PolicyError([f"{where} {line}" for line in lines], HINT)
     return _with_origin(policy, declared.toml, shipped=declared.shipped)
 
 
@@ -199,8 +281,8 @@ def _with_origin(policy: Policy, toml: str, *, shipped: bool) -> Policy:
     return replace(policy, origin=Origin(toml, shipped, looser))
 
 
-def _parse(where: str, toml: str) -> tuple[Policy, list[str]]:
-    """Return the policy of a text, and what no policy may say, each with its place.
+def _parse(where: str, toml: str) -> tuple[Policy, list[Problem]]:
+    """Return the policy of a text, and what no policy may say.
 
     Raises:
         PolicyError: the text is no TOML, or its fields are not those of a policy.
@@ -208,10 +290,11 @@ def _parse(where: str, toml: str) -> tuple[Policy, list[str]]:
     try:
         policy = POLICY.validate_python(read_toml(toml.encode()))
     except ValidationError as error:
-        problems = [
-            f"{where} {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()
-        ]
-        raise PolicyError(problems, HINT) from None
+        lines = []
+        for item in error.errors():
+            place = ".".join(str(step) for step in item["loc"])
+            lines.append(f"{where} {place}: {item['msg']}")
+        raise PolicyError(lines, HINT) from None
     except ValueError as error:  # TOMLDecodeError, and a number of thousands of digits
         raise PolicyError(f"{where}: not TOML: {error}") from None
     return policy, list(_contradictions(policy))
@@ -231,53 +314,62 @@ def check_made(policy: Policy) -> Policy:
         return policy
     problems = [*_contradictions(plain)]
     if policy.name in shipped_policies():
-        problems.append(TEXTS["shipped_name"].format(name=policy.name, waived=""))
+        problems.append(_shipped_name(policy.name, ""))
     if problems:
         raise PolicyError([f"policy {policy.name} {problem}" for problem in problems], HINT)
     return plain
 
 
-def _contradictions(policy: Policy) -> Iterator[str]:
-    """Yield what no policy may say, whatever attacks there are, each with its place."""
+def _contradictions(policy: Policy) -> Iterator[Problem]:
+    """Yield what no policy may say, whatever attacks there are."""
     yield from _name_problems(policy.name, shipped_policies())
     if policy.origin is not None:
-        yield "origin: is written by docaudit, not by a policy"
+        yield Problem("origin", "is written by docaudit, not by a policy")
     if not policy.limits:
-        yield "limits: the policy has none, so no model could fail"
-    first: dict[tuple[str, str, bool], int] = {}
-    for index, limit in enumerate(policy.limits):
-        if (limit.max is None) == (limit.min is None):
-            yield f"limits.{index}: give either max or min"
-        if limit.holds == "estimate" and limit.max is None:
-            yield f"limits.{index}: holds: an estimate needs a max"
-        before = first.setdefault((limit.attack, limit.metric, limit.max is None), index)
-        if before != index:
-            yield f"limits.{index}: limits.{before} already limits this metric: keep one of them"
+        yield Problem("limits", "the policy has none, so no model could fail")
+    yield from _contradicting_limits(policy)
     limited = {limit.attack for limit in policy.limits}
     for index, demand in enumerate(policy.demands):
-        yield from (
-            f"demands.{index}.any_of: no limit on {attack}"
-            for attack in demand.any_of
-            if attack not in limited
-        )
+        for attack in demand.any_of:
+            if attack not in limited:
+                yield Problem(f"demands.{index}.any_of", f"no limit on {attack}")
     gated = {(limit.attack, limit.metric) for limit in policy.limits}
     for index, waiver in enumerate(policy.waivers):
         if (waiver.attack, waiver.metric) not in gated:
-            yield f"waivers.{index}: no limit on {waiver.attack} {waiver.metric}"
+            yield Problem(f"waivers.{index}", f"no limit on {waiver.attack} {waiver.metric}")
 
 
-def _name_problems(name: str, shipped: Collection[str]) -> Iterator[str]:
+def _contradicting_limits(policy: Policy) -> Iterator[Problem]:
+    """Yield limits that limit nothing, and those that limit again what another one does."""
+    first: dict[tuple[str, str, bool], int] = {}
+    for index, limit in enumerate(policy.limits):
+        place = f"limits.{index}"
+        if (limit.max is None) == (limit.min is None):
+            yield Problem(place, "give either max or min")
+        if limit.holds == "estimate" and limit.max is None:
+            yield Problem(place, "holds: an estimate needs a max")
+        before = first.setdefault((limit.attack, limit.metric, limit.max is None), index)
+        if before != index:
+            yield Problem(place, f"limits.{before} already limits this metric: keep one of them")
+
+
+def _name_problems(name: str, shipped: Collection[str]) -> Iterator[Problem]:
     """Say why a name is none, or reads like that of a shipped policy."""
     if not _NAME.fullmatch(name):
-        yield f"name: “{printable(name[:LONGEST_NAME])}”: {TEXTS['name_rule'].format(longest=LONGEST_NAME)}"
+        rule = TEXTS["name_rule"].format(longest=LONGEST_NAME)
+        yield Problem("name", f"“{printable(name[:LONGEST_NAME])}”: {rule}")
     elif name not in shipped:
-        alike = next((one for one in shipped if _folded(one) == _folded(name)), None)
+        alike = next((policy for policy in shipped if _folded(policy) == _folded(name)), None)
         if alike is not None:
-            yield f"name: {name!r} looks like {alike!r}, a policy of docaudit: choose another name"
+            looks_like = f"{name!r} looks like {alike!r}, a policy of docaudit"
+            yield Problem("name", f"{looks_like}: choose another name")
 
 
 def _folded(name: str) -> str:
-    """Return a name as a hurried reader sees it: without case and punctuation, look-alike characters made equal."""
+    """Return a name as a hurried reader sees it.
+
+    That is without case and punctuation, and with look-alike characters made equal.
+    """
     return re.sub(r"[^a-z0-9]", "", name.replace("I", "l").casefold().translate(_LOOK_ALIKE))
 
 
@@ -315,20 +407,23 @@ class PolicyIdentity:
     @property
     def sentence(self) -> str:
         """The name with what identifies the file, and whether it was declared before the scan."""
-        kind = "shipped with docaudit, unchanged" if self.shipped else "the owner's own"
-        digest = (
-            "not read from a file"
-            if self.sha256 is None
-            else f"{kind}, SHA-256 {self.sha256[:PREFIX]}"
-        )
-        declared = (
-            ", declared before the scan" if self.state == "declared" and not self.warning else ""
-        )
+        kind = "the owner's own"
+        if self.shipped:
+            kind = "shipped with docaudit, unchanged"
+        digest = "not read from a file"
+        if self.sha256 is not None:
+            digest = f"{kind}, SHA-256 {self.sha256[:PREFIX]}"
+        declared = ""
+        if self.state == "declared" and not self.warning:
+            declared = ", declared before the scan"
         return f"{self.name} ({digest}{declared})"
 
 
 def identify(record: AuditRecord, policy: Policy) -> PolicyIdentity:
-    """Hold a policy against the one that a record declares, and say how it asks less than the shipped one."""
+    """Hold a policy against the one that a record declares.
+
+    Say how it asks less than the shipped one.
+    """
     identity = _identify(record, policy)
     if policy.origin is None:
         return identity
@@ -366,7 +461,10 @@ def _looser_limits(policy: Policy, shipped: Policy) -> Iterator[str]:
 
 
 def _lacking(policy: Policy, shipped: Policy) -> Iterator[str]:
-    """Name the shipped limits and demands that a policy does not have: without a limit anything is met."""
+    """Name the shipped limits and demands that a policy does not have.
+
+    Without a limit anything is met.
+    """
     limited = {(limit.attack, limit.metric) for limit in policy.limits}
     limits = [limit for limit in shipped.limits if (limit.attack, limit.metric) not in limited]
     demands = [demand for demand in shipped.demands if not _answers(policy, demand)]
@@ -386,49 +484,66 @@ def _counted(count: int, noun: str) -> Iterator[str]:
 
 def _answers(policy: Policy, demand: Demand) -> bool:
     """Test whether a policy demands the same, of the same attacks or of fewer."""
-    return any(set(own.any_of) <= set(demand.any_of) for own in policy.demands)
+    return any(set(same.any_of) <= set(demand.any_of) for same in policy.demands)
 
 
 def _wider_gaps(policy: Policy, shipped: Policy) -> Iterator[str]:
     """Name the gaps for tasks that the shipped policy does not do without."""
-    permitted = {(gap.attack, task) for gap in shipped.gaps for task in gap.tasks}
+    permitted = set(_permitted(shipped))
     wider = []
-    for gap in policy.gaps:
-        tasks = [task for task in gap.tasks if (gap.attack, task) not in permitted]
-        wider += [f"{gap.attack} of {task}" for task in tasks]
+    for attack, task in _permitted(policy):
+        if (attack, task) not in permitted:
+            wider.append(f"{attack} of {task}")
     if wider:
         yield TEXTS["wider_gaps"].format(names=", ".join(wider), shipped=shipped.name)
 
 
-def _allows_more(own: Limit, other: Limit) -> bool:
+def _permitted(policy: Policy) -> Iterator[tuple[str, str]]:
+    """Yield the attacks that a policy does without, each with a task of models."""
+    for gap in policy.gaps:
+        for task in gap.tasks:
+            yield gap.attack, task
+
+
+def _allows_more(limit: Limit, shipped: Limit) -> bool:
     """Tell whether a limit has a larger maximum, or one that a larger share or floor makes so."""
-    if own.max is None or other.max is None:
+    if limit.max is None or shipped.max is None:
         return False
-    shares = own.share or 1.0, other.share or 1.0
-    floors = own.floor or 0.0, other.floor or 0.0
-    return own.max > other.max or shares[0] > shares[1] or floors[0] > floors[1]
+    if (limit.share or 1.0) > (shipped.share or 1.0):
+        return True
+    return limit.max > shipped.max or (limit.floor or 0.0) > (shipped.floor or 0.0)
 
 
-def _asks_less(own: Limit, other: Limit) -> bool:
-    names = ("min_power", "min_coverage", "min_category_coverage")
-    return (
-        _allows_more(own, other)
-        or any((getattr(own, name) or 0.0) < (getattr(other, name) or 0.0) for name in names)
-        or (other.required and not own.required)
-        or (own.holds == "estimate" != other.holds)
-    )
+def _asks_less(limit: Limit, shipped: Limit) -> bool:
+    """Tell whether a limit asks less than the shipped one on the same metric."""
+    if _allows_more(limit, shipped):
+        return True
+    for name in ("min_power", "min_coverage", "min_category_coverage"):
+        if (getattr(limit, name) or 0.0) < (getattr(shipped, name) or 0.0):
+            return True
+    if shipped.required and not limit.required:
+        return True
+    return limit.holds == "estimate" and shipped.holds != "estimate"
 
 
 def _identify(record: AuditRecord, policy: Policy) -> PolicyIdentity:
-    origin, declared = policy.origin, record.policy
-    sha256 = None if origin is None else origin.sha256
-    shipped = origin is not None and origin.shipped
+    """Hold a policy against the declared one, whatever it asks."""
+    origin = policy.origin
+    declared = record.policy
+    sha256 = None
+    shipped = False
+    if origin is not None:
+        sha256 = origin.sha256
+        shipped = origin.shipped
     if declared is None:
-        warning = "the record declares no policy: this one may have been chosen after the results were known"
+        none = "the record declares no policy"
+        warning = f"{none}: this one may have been chosen after the results were known"
         return PolicyIdentity(policy.name, sha256, shipped, "undeclared", warning)
     if declared.sha256 != sha256:
+        same = ""
+        if declared.name == policy.name:
+            same = " of the same name"
         before = f"{declared.name} (SHA-256 {declared.sha256[:PREFIX]})"
-        same = " of the same name" if declared.name == policy.name else ""
         warning = f"another policy{same} was declared before the scan: {before}"
         return PolicyIdentity(policy.name, sha256, shipped, "another", warning)
     return PolicyIdentity(policy.name, sha256, shipped, "declared", _late(record))

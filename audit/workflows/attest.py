@@ -24,8 +24,8 @@ from audit.cards import NO_MODEL, SERVED, DeclaredPolicy
 from audit.errors import RecordError, UsageError
 from audit.files import check_file, read_file, write_output
 from audit.policy import Decision, Policy, Verdict
+from audit.policy.overall import lets_through
 from audit.policy.reading import read_declared
-from audit.policy.verdict import lets_through
 from audit.record import AuditRecord
 from audit.record import read as read_record
 from audit.report.files import NAMES, PDF_NAME

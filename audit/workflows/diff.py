@@ -15,11 +15,13 @@ from audit.errors import RecordError
 from audit.files import EVIDENCE
 from audit.measurements import Estimate, Measurement
 from audit.policy import SIGNIFICANCE, Decision, Policy, Verdict
+from audit.policy.baseline import hold_against_baseline
 from audit.policy.decision import Baseline, Change, ComparedLimit
+from audit.policy.facts import facts_on, power_of
 from audit.policy.limits import Limit
 from audit.policy.reading import PREFIX
-from audit.policy.reasons import against_attack, hindrance, power_of
-from audit.policy.verdict import hold_against_baseline
+from audit.policy.reasons import reason_of
+from audit.policy.rules import hindrance
 from audit.record import AuditRecord, Result, file_of
 from audit.record import read as read_record
 from audit.report.comparison import Effect
@@ -276,9 +278,10 @@ def _not_better(
     least = max((own for own in asked if own is not None), default=None) if weaker else None
     assert isinstance(change.after, Estimate)
     limit = Limit(change.attack, change.metric, "compared", max=0.0, min_power=least)
-    whole = against_attack(records[1], limit, results[1])
-    found = hindrance(limit, results[1], {change.metric: change.after}, whole)
-    return "" if found is None else f"{_NEW}: {found[0]}"
+    finding = hindrance(facts_on(records[1], limit))
+    if finding is None:
+        return ""
+    return f"{_NEW}: {reason_of(finding)}"
 
 
 ABOUT_TEXT = "concerns the documents themselves, whatever the model"

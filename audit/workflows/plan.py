@@ -29,7 +29,7 @@ from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import NO_COPIES, Copies
 from audit.policy import SIGNIFICANCE, Limit, Policy
-from audit.policy.checks import unanswered
+from audit.policy.demands import unanswered
 from audit.stats.detection import confirmed_from
 from audit.stats.power import certified, needed, pass_power
 from audit.targets.interface import NoModel

@@ -20,7 +20,7 @@ from audit.errors import TargetError
 from audit.failures import Part, guarded
 from audit.files import write_atomically
 from audit.measurements import Check, Measurement, Unresolved
-from audit.policy.reasons import NOT_RUN
+from audit.policy.facts import NOT_RUN
 from audit.record import AuditRecord, Reason, Result
 from audit.report.revealed import write_owner
 from audit.targets.opening import environment

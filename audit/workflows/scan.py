@@ -130,7 +130,7 @@ def audit_checkpoint(session: Session, policy: Policy, progress: Progress) -> Sc
     out = options.out
     with claim_folder(out, options.evidence):
         record = run_under(policy, session, progress)
-        verdict = policies.evaluate(record, policy, policies.today())
+        verdict = policies.evaluate(record, policy, policies.today(), settled=True)
         try:
             warnings = write_report(record, verdict, policy, out, Additions(paths=options.paths))
         except EngineError as error:

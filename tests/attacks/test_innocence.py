@@ -18,7 +18,7 @@ from audit.corpus.documents import Corpus, Document, Split, Word
 from audit.engine.interface import SILENT
 from audit.measurements import Check
 from audit.policy import Decision, Limit, Policy, evaluate
-from audit.policy.checks import fires, settle
+from audit.policy.checks import settle
 from audit.record import AuditRecord
 from benchmarks.calibration.simulated_audits import completed
 
@@ -134,7 +134,7 @@ def decided(record: AuditRecord) -> Decision:
 def fired(record: AuditRecord) -> dict[str, Check]:
     settled = settle(record, ())
     checks = (*settled.checks, *settled.attacks[0].checks)
-    return {check.name: check for check in checks if check.cause == "confounded" and fires(check)}
+    return {check.name: check for check in checks if check.cause == "confounded" and check.fires}
 
 
 ROLES = ("baselines", "pretrained")

@@ -16,7 +16,7 @@ from audit.attacks.membership.reading import READS_ALIKE
 from audit.attacks.membership.scores import ScoredDocuments, reference_power
 from audit.measurements import Check, Condition, Estimate, Unresolved
 from audit.policy import Decision
-from audit.policy.reasons import power_of
+from audit.policy.facts import power_of
 from audit.record import Result
 from audit.stats.ranking import rank_correlation
 

@@ -13,7 +13,6 @@ from test_measuring import Killed, Planted, Recognised
 from audit import record as records
 from audit.engine.interface import SILENT, Progress, Trial
 from audit.errors import ManifestError, TargetError
-from audit.policy.checks import left_untried
 from audit.record import AuditRecord
 from audit.report.leaks import tried_in_part
 from audit.workflows import planning
@@ -85,7 +84,7 @@ def test_a_cheap_attack_takes_all_its_trials_and_a_dear_one_a_quarter(world, clo
     assert tried(record) == {"reconstruction": N // 2, "membership": 2 * N}
     assert (record.share, record.shares) == (0.25, {"membership": 1.0})
     assert records.loads(records.dumps(record)) == record
-    assert (left_untried(record, "reconstruction"), left_untried(record, "membership")) == (
+    assert (record.left_untried("reconstruction"), record.left_untried("membership")) == (
         True,
         False,
     )

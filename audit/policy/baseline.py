@@ -1,0 +1,82 @@
+"""A verdict held against an earlier scan: what became worse violates its limit."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from audit.policy.decision import EXIT_CODES, Baseline, ComparedLimit, Decision, Verdict
+from audit.policy.overall import count
+
+WORSE = "worse than in the baseline"
+UNCOMPARED = "no limit could be compared with the baseline"
+_REMEDY = "measure it as in the baseline, or choose another baseline"
+
+
+def hold_against_baseline(verdict: Verdict, baseline: Baseline) -> Verdict:
+    """Let what became worse violate its limit, and what is no longer measured leave it open.
+
+    Nothing passes that the baseline measured and this scan did not. A waiver accepts the violation
+    of a limit, not that it becomes worse.
+
+    Args:
+        verdict: verdict by the policy alone.
+        baseline: earlier scan, with what became of each limit since.
+    """
+    changes = {(limit.attack, limit.metric): limit for limit in baseline.limits}
+    decisions = []
+    for decision in verdict.decisions:
+        change = changes.get((decision.limit.attack, decision.limit.metric))
+        decisions.append(_decide_against(decision, change))
+    alone = f"by the policy alone: {verdict.overall}, {verdict.reason}"
+    counts = count([decision for decision in decisions if not decision.about_text])
+    verdict = replace(verdict, decisions=tuple(decisions), counts=counts, baseline=baseline)
+    worse = baseline.of("worse")
+    if worse:
+        reason = f"{_count_in_words(worse, WORSE)}; {alone}"
+        return replace(verdict, overall="violated", exit_code=EXIT_CODES["violated"], reason=reason)
+    if verdict.overall == "violated":
+        return verdict
+    lost = baseline.of("no longer measured")
+    if lost:
+        gone = _count_in_words(lost, "measured in the baseline and not in this record")
+    elif not baseline.compared:
+        gone = UNCOMPARED
+    else:
+        return verdict
+    exit_code = verdict.exit_code or EXIT_CODES["undecided"]
+    return replace(verdict, overall="undecided", exit_code=exit_code, reason=f"{gone}; {alone}")
+
+
+def _count_in_words(limits: Sequence[ComparedLimit], became: str) -> str:
+    """Say how many limits there are, what became of them, and their names."""
+    names = ", ".join(f"{limit.attack} {limit.metric}" for limit in limits)
+    if len(limits) == 1:
+        return f"1 limit is {became}: {names}"
+    return f"{len(limits)} limits are {became}: {names}"
+
+
+def _decide_against(decision: Decision, change: ComparedLimit | None) -> Decision:
+    """Return a decision as what became of its limit makes it; as it is where nothing did."""
+    if change is None:
+        return decision
+    if change.outcome == "worse":
+        return _worsened(decision, change)
+    if change.outcome != "no longer measured" or decision.outcome in ("violated", "undecided"):
+        return decision
+    return replace(
+        decision,
+        outcome="undecided",
+        reason=change.reason,
+        remedy=_REMEDY,
+        waiver=None,
+        cause="unmeasured",
+    )
+
+
+def _worsened(decision: Decision, change: ComparedLimit) -> Decision:
+    """Return a decision as a violation, because the limited number became worse."""
+    reason = f"{WORSE}, beyond the interval of the change: {change.reason}"
+    if decision.outcome == "violated":
+        reason = f"{decision.reason}; {reason}"
+    if decision.waiver is not None:
+        reason = f"{reason}; its waiver accepts the leak, not a larger one"
+    return replace(decision, outcome="violated", reason=reason, remedy="", waiver=None, cause=None)
