@@ -44,7 +44,7 @@ def hold_demands(
 
 
 def unanswered(
-    policy: Policy, task: str, asked: Collection[str], could_be: Collection[str]
+    policy: Policy, task: str, answering: Collection[str], excused: Collection[str]
 ) -> Iterator[tuple[Demand, str | None]]:
     """Yield the demands that no attack answers, each with the attack that would.
 
@@ -53,14 +53,14 @@ def unanswered(
     Args:
         policy: policy with demands and gaps.
         task: task of the model.
-        asked: attacks with a limit that was decided, or that is undecided already.
-        could_be: attacks that the policy excuses for what the data set does not hold.
+        answering: attacks with a limit that was decided, or that is undecided already.
+        excused: attacks that the policy excuses for what the data set does not hold.
     """
     permitted = {gap.attack for gap in policy.gaps if task in gap.tasks}
     for demand in policy.demands:
-        if set(demand.any_of) & set(asked):
+        if set(demand.any_of) & set(answering):
             continue
-        possible = [name for name in demand.any_of if name in could_be and name not in permitted]
+        possible = [name for name in demand.any_of if name in excused and name not in permitted]
         yield demand, next(iter(possible), None)
 
 

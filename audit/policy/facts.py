@@ -103,11 +103,11 @@ def facts_on(record: AuditRecord, limit: Limit, gaps: Sequence[Gap] = ()) -> Lim
         limit: limit as the policy has it.
         gaps: gaps that the policy permits.
     """
-    result = result_of(record, limit.attack)
+    result = _result_of(record, limit.attack)
     number = None
     if result.reason is None and limit.attack in record.battery:
         number = _measurement(result, limit.metric)
-    methods = methods_of(limit, record.completed.get(limit.attack))
+    methods = _methods_of(limit, record.completed.get(limit.attack))
     limit = limit.applied(methods.get(limit.metric, next(iter(methods.values()), None)))
     documents = record.corpus.documents
     return LimitFacts(
@@ -117,7 +117,7 @@ def facts_on(record: AuditRecord, limit: Limit, gaps: Sequence[Gap] = ()) -> Lim
         number,
         methods,
         worst=_worst(limit, result, methods),
-        over=over_limit(limit, methods),
+        over=_over_limit(limit, methods),
         are_within=_all_within(limit, result, methods),
         power=power_of(result),
         check=_strongest_check(result, limit.metric),
@@ -132,7 +132,7 @@ def facts_on(record: AuditRecord, limit: Limit, gaps: Sequence[Gap] = ()) -> Lim
     )
 
 
-def result_of(record: AuditRecord, attack: str) -> Result:
+def _result_of(record: AuditRecord, attack: str) -> Result:
     """Return the result of an attack; of one that a record does not hold, that nobody asked for it.
 
     Records of older versions hold no result of attacks that were left out.
@@ -147,7 +147,7 @@ def _measurement(result: Result, metric: str) -> Measurement | None:
     return next((item for item in result.measurements if item.name == metric), None)
 
 
-def methods_of(limit: Limit, result: Result | None) -> dict[str, Estimate]:
+def _methods_of(limit: Limit, result: Result | None) -> dict[str, Estimate]:
     """Return the estimates that a limit is held against, by name.
 
     Those that this case cannot have are left out.
@@ -211,7 +211,7 @@ def _missing_condition(record: AuditRecord, attack: str) -> Condition | None:
     return None
 
 
-def over_limit(limit: Limit, methods: Mapping[str, Estimate]) -> Estimate | None:
+def _over_limit(limit: Limit, methods: Mapping[str, Estimate]) -> Estimate | None:
     """Return the estimate whose whole interval lies over the limit, the farthest.
 
     None where there is none.

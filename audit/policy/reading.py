@@ -72,7 +72,7 @@ def check_names(
     Raises:
         PolicyError: the policy names an attack or a metric that does not exist.
     """
-    problems = []
+    problems: list[str] = []
     for limit in policy.limits:
         if limit.attack in metrics:
             problems += _misspelt_metric(limit, metrics[limit.attack])
