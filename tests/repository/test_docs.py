@@ -27,6 +27,7 @@ GENERATED = GENERATOR["pages"]() | {"gallery/index.md": ""}
 PAGES = sorted({*DOCS.rglob("*.md"), *(DOCS / name for name in GENERATED)})
 TEXTS = [
     README,
+    ROOT / "CHANGELOG.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "SECURITY.md",
     ROOT / "benchmarks" / "README.md",
