@@ -319,7 +319,7 @@ def test_a_pass_needs_training_on_unseen_documents_excluded(n_public, shift, sta
         assert f"up to {outcome.highest:.2f}" in condition.reason
 
 
-@pytest.mark.parametrize(("n_draws", "most"), [(50, 4), (200, 17)])
+@pytest.mark.parametrize(("n_draws", "most"), [(20, 2), (50, 4), (200, 17)])
 def test_false_alarms_are_as_rare_as_stated(n_draws, most):
     """At 5 % with documents alike, with a baseline that knows the public ones and without one."""
     alarms: Counter[float] = Counter()

@@ -39,7 +39,10 @@ def constructors() -> list[Constructor]:
     root = Path(attacks.__file__).parent
     found = []
     for path in sorted(root.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        source = path.read_text(encoding="utf-8")
+        if "Unresolved(" not in source:
+            continue
+        for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Unresolved":
                 place = f"{path.relative_to(root)}:{node.lineno}"
                 found.append(Constructor(place, _says_needed(node)))

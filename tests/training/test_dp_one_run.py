@@ -8,7 +8,7 @@ from audit.extensions.private.options import noise_for
 from benchmarks.calibration.dp_one_run import Setting, one_run
 
 
-@pytest.mark.parametrize("n_runs", [60, 100])
+@pytest.mark.parametrize("n_runs", [30, 60, 100])
 def test_one_run_shows_no_more_than_was_promised_and_a_fifth_of_it(n_runs: int) -> None:
     setting = Setting(4.0, canaries=600)
     noise = noise_for(setting.epsilon, setting.delta, setting.sample_rate, setting.steps)
