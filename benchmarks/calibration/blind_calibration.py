@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,11 +20,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-sys.path.append(
-    str(Path(__file__).resolve().parents[2] / "sample_models")
-)  # its scripts import each other by name
-
 from receipts_generator import Market
 from receipts_templates import document, write
 

@@ -25,14 +25,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import build_letters as sample
 import numpy as np
 import torch
-
-sys.path.append(
-    str(Path(__file__).resolve().parents[2] / "sample_models")
-)  # its scripts import each other by name
-
-import build_letters as sample
 from drafts import fine_tune
 from letters_generator import letter
 from vocabulary import train_tokenizer

@@ -19,14 +19,11 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "sample_models"))
 
 import numpy as np
 import torch

@@ -20,7 +20,6 @@ import argparse
 import datetime as dt
 import functools
 import json
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -30,8 +29,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors.torch import load_model
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "sample_models"))
 
 from audit.references.training import halves_of
 from audit.stats.intervals import TAILS, Interval, beta_bounds, make_interval

@@ -35,9 +35,9 @@ from audit.corpus.images import PageView
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.encoders.loading import load
+from benchmarks import SAMPLES
 
 SEED = 20_260
-SAMPLES = Path(__file__).resolve().parents[2] / "sample_models"
 SIDE, PUBLIC = 160, 80
 POOLS = {"member": SIDE, "heldout": SIDE, "public": PUBLIC, "baseline": SIDE, "clean": SIDE}
 """Documents by pool."""

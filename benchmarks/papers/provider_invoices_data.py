@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "sample_models"))
 
 from receipts_generator import LETTERS, TRADES, Market, Provider, Receipt, region
 from receipts_page import font

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "sample_models"))
 
 import torch
 from small_donut import MARKS, SPREAD, untrained

@@ -7,16 +7,16 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
+from drafts import fine_tune
+from letters_generator import letter
+from vocabulary import train_tokenizer
+
 from audit.corpus import manifest
 from audit.corpus.documents import Document, Manifest, Membership, Split, Task
 from benchmarks.calibration.false_passes import samples
 from benchmarks.calibration.false_passes.store import Store, digest, key_of, on_sides
 
 sample = samples.load_script("build_letters")
-
-from drafts import fine_tune  # noqa: E402 - the samples' folder is found once `samples` is imported
-from letters_generator import letter  # noqa: E402
-from vocabulary import train_tokenizer  # noqa: E402
 
 POOLS = {
     "members": 160,

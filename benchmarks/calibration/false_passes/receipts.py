@@ -11,6 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from drafts import fine_tune
+from receipts_generator import Market, Receipt
+from receipts_templates import document, write
 
 from audit.corpus import manifest
 from audit.corpus.documents import Box, Corpus, Document, Manifest, Membership, Split, Task, Word
@@ -18,16 +21,13 @@ from audit.references.encoders import fit, save
 from audit.references.recipes import Recipe
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.loading import load
+from benchmarks import SAMPLES
 from benchmarks.calibration.false_passes import samples
 from benchmarks.calibration.false_passes.store import Store, digest, key_of, on_sides
 
 build = samples.load_script("build")
 
-from drafts import fine_tune  # noqa: E402 - the samples' folder is found once `samples` is imported
-from receipts_generator import Market, Receipt  # noqa: E402
-from receipts_templates import document, write  # noqa: E402
-
-SAMPLE = samples.FOLDER / "receipts"
+SAMPLE = SAMPLES / "receipts"
 REFERENCES = {
     "pretrained": SAMPLE / "data" / "references" / "pretrained",
     "auxiliary": SAMPLE / "data" / "references" / "public-mlm",

@@ -1,17 +1,15 @@
-"""The scripts of the sample models, which import each other by name."""
+"""The scripts of the sample models."""
 
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from types import ModuleType
 
-FOLDER = Path(__file__).resolve().parents[3] / "sample_models"
-sys.path.append(str(FOLDER))
+from benchmarks import SAMPLES
 
 
 def load_script(name: str) -> ModuleType:
     """Import a script of the samples; `build.py` has the name of an installed package."""
-    spec = spec_from_file_location(f"sample_{name}", FOLDER / f"{name}.py")
+    spec = spec_from_file_location(f"sample_{name}", SAMPLES / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
