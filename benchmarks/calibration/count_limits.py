@@ -29,6 +29,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+from audit.arrays import Bools, Floats
 from audit.attacks.counting import Population, TriedValues, count_documents, count_values
 from audit.attacks.measuring import DOCUMENTS, VALUES
 from audit.measurements import Estimate, Measurement
@@ -60,7 +61,7 @@ class Cell(NamedTuple):
 
     Attributes:
         policy: whose limits apply.
-        count: attack and metric.
+        limit: attack and metric of the limit.
         documents: of each side.
         luck: share of values found without memory.
         coverage: share of the values of each document that is tried.
@@ -69,7 +70,7 @@ class Cell(NamedTuple):
     """
 
     policy: str
-    count: tuple[str, str]
+    limit: tuple[str, str]
     documents: int
     luck: float
     coverage: float
@@ -108,7 +109,7 @@ def cells() -> Iterator[Cell]:
 
 def ways_of(cell: Cell) -> tuple[str, ...]:
     """Return the ways to take a value for found that are simulated."""
-    if cell.count[0] == ATTRIBUTES:
+    if cell.limit[0] == ATTRIBUTES:
         return ("exact",)
     return ("exact", "near")
 
@@ -128,17 +129,17 @@ def most_of(limit: Limit, total: int) -> float:
 
 def counts_of(cell: Cell, rng: np.random.Generator) -> list[Measurement]:
     """Draw one audit and count what it leaks, by every method, as the product does."""
-    if cell.count[0] == "membership":
+    if cell.limit[0] == "membership":
         return [_membership(cell, rng)]
     member, heldout = (_tables(cell, rng, leaks=leaks) for leaks in (True, False))
     counts: list[Measurement] = []
-    excess = rates.excess_mean if cell.count[0] == ATTRIBUTES else rates.excess_rate
+    excess = rates.excess_mean if cell.limit[0] == ATTRIBUTES else rates.excess_rate
     for way in ways_of(cell):
-        if cell.count[0] == "memorisation":
+        if cell.limit[0] == "memorisation":
             counts.append(_identified(cell, *member[way]))
             continue
         tried, population = _tried(cell, member[way], heldout[way])
-        if cell.count[1] == VALUES:
+        if cell.limit[1] == VALUES:
             counts.append(count_values(VALUES, tried, population, excess, rng))
         elif way == "exact":
             counts.append(count_documents(DOCUMENTS, tried, population))
@@ -155,17 +156,17 @@ class Sums(NamedTuple):
     """
 
     n: int
-    found: np.ndarray
-    gained: np.ndarray
-    lost: np.ndarray
+    found: Floats
+    gained: Floats
+    lost: Floats
 
     @property
-    def plain(self) -> tuple[np.ndarray, np.ndarray]:
+    def plain(self) -> tuple[Floats, Floats]:
         """The mean of what the target finds, and the squared distances from it."""
         return self.found / self.n, self.found - self.found**2 / self.n
 
     @property
-    def compared(self) -> tuple[np.ndarray, np.ndarray]:
+    def compared(self) -> tuple[Floats, Floats]:
         """The same of what it finds less what the public model finds."""
         difference = self.gained - self.lost
         return difference / self.n, self.gained + self.lost - difference**2 / self.n
@@ -196,16 +197,17 @@ def draw_sums(cell: Cell, audits: int, rng: np.random.Generator, *, leaks: bool)
     return sums
 
 
-def estimates_of(cell: Cell, member: Sums, heldout: Sums) -> np.ndarray:
+def estimates_of(cell: Cell, member: Sums, heldout: Sums) -> Floats:
     """Compute the estimates that the product computes from these sums: shape (n_audits,)."""
-    if cell.count[0] == "memorisation":
+    if cell.limit[0] == "memorisation":
         return member.gained - member.lost
-    plain, compared = (
-        [side.plain for side in (member, heldout)],
-        [side.compared for side in (member, heldout)],
-    )
-    needs_baseline = compared[0][1] + compared[1][1] < plain[0][1] + plain[1][1]
-    excess = np.where(needs_baseline, compared[0][0] - compared[1][0], plain[0][0] - plain[1][0])
+    member_rate, member_variance = member.plain
+    heldout_rate, heldout_variance = heldout.plain
+    member_net, member_net_variance = member.compared
+    heldout_net, heldout_net_variance = heldout.compared
+    needs_baseline = member_net_variance + heldout_net_variance < member_variance + heldout_variance
+    plain_excess = member_rate - heldout_rate
+    excess: Floats = np.where(needs_baseline, member_net - heldout_net, plain_excess)
     return excess * cell.documents * ROWS
 
 
@@ -214,7 +216,7 @@ def pass_rate(cell: Cell, most: float, audits: int) -> float:
     rng = np.random.default_rng(
         [cell.documents, round(1000 * cell.luck), cell.multiple, round(100 * cell.coverage)]
     )
-    if cell.count[0] == "membership" or cell.count[1] == DOCUMENTS:
+    if cell.limit[0] == "membership" or cell.limit[1] == DOCUMENTS:
         with (
             patch("audit.stats.leaking.TAILS", TAILS[:1]),
             patch("audit.stats.ranking.TAILS", TAILS[:1]),
@@ -232,7 +234,7 @@ def within(counts: list[Measurement], most: float) -> bool:
     return all(item.value <= most for item in counts if isinstance(item, Estimate))
 
 
-Table = dict[str, tuple[np.ndarray, np.ndarray]]
+Table = dict[str, tuple[Bools, Bools]]
 """By way, whether target and public model find each value: (n_documents, ROWS) each."""
 
 
@@ -242,7 +244,7 @@ def _tables(cell: Cell, rng: np.random.Generator, *, leaks: bool) -> Table:
     if leaks:
         n = _n_leaked(cell)
         if cell.shape == SHAPES[0]:
-            leaked.ravel()[: n * ROWS if cell.count[1] == DOCUMENTS else n] = True
+            leaked.ravel()[: n * ROWS if cell.limit[1] == DOCUMENTS else n] = True
         else:
             leaked[np.arange(n) % cell.documents, np.arange(n) // cell.documents] = True
     exact, other = (rng.random(shape) < cell.luck for _ in range(2))
@@ -254,17 +256,17 @@ def _tables(cell: Cell, rng: np.random.Generator, *, leaks: bool) -> Table:
 
 
 def _n_leaked(cell: Cell) -> int:
-    return round(cell.multiple * most_of(limit_of(cell.policy, cell.count), _total(cell)))
+    return round(cell.multiple * most_of(limit_of(cell.policy, cell.limit), _total(cell)))
 
 
 def _total(cell: Cell) -> int:
-    if cell.count[1] == DOCUMENTS:
+    if cell.limit[1] == DOCUMENTS:
         return cell.documents
     return cell.documents * ROWS
 
 
 def _tried(
-    cell: Cell, member: tuple[np.ndarray, np.ndarray], heldout: tuple[np.ndarray, np.ndarray]
+    cell: Cell, member: tuple[Bools, Bools], heldout: tuple[Bools, Bools]
 ) -> tuple[TriedValues, Population]:
     """Return the values that the coverage tries, and what the counts are of.
 
@@ -290,7 +292,7 @@ def _tried(
     return tried, population
 
 
-def _identified(cell: Cell, target: np.ndarray, baseline: np.ndarray) -> Estimate:
+def _identified(cell: Cell, target: Bools, baseline: Bools) -> Estimate:
     """Count the values of members that the target alone gives, as the memorisation attack does."""
     gained, lost = ((target & ~baseline).ravel(), (~target & baseline).ravel())
     cluster = np.repeat(np.arange(cell.documents), ROWS)
@@ -303,7 +305,7 @@ def _membership(cell: Cell, rng: np.random.Generator) -> Estimate:
 
     Those that leak rank above all.
     """
-    limit = limit_of(cell.policy, cell.count)
+    limit = limit_of(cell.policy, cell.limit)
     scores = rng.normal(size=cell.documents)
     scores[: round(cell.multiple * most_of(limit, cell.documents))] += 100
     drawn = rng.permutation(cell.documents)[: round(cell.coverage * cell.documents)]
@@ -322,7 +324,7 @@ def is_violated(cell: Cell, counts: list[Measurement], most: float) -> bool:
 
 def run_cell(cell: Cell, audits: int, judged: int) -> dict[str, object]:
     """Simulate a cell: passes in `audits`, violations in `judged` ones, which are counted with all bounds."""
-    most = most_of(limit_of(cell.policy, cell.count), _total(cell))
+    most = most_of(limit_of(cell.policy, cell.limit), _total(cell))
     passed, violated = 0, 0
     for seed in range(judged):
         rng = np.random.default_rng([seed, cell.documents, round(1000 * cell.luck), cell.multiple])
@@ -403,7 +405,7 @@ def main() -> None:
     rows = []
     for cell in cells():
         # Documents are counted one audit after the other.
-        audits = options.audits // SLOWER if cell.count[1] == DOCUMENTS else options.audits
+        audits = options.audits // SLOWER if cell.limit[1] == DOCUMENTS else options.audits
         rows.append(run_cell(cell, audits, options.judged))
         print(json.dumps(rows[-1]), flush=True)
     write(rows)

@@ -108,10 +108,9 @@ def answers(
         gained, lost = trained
         if name != "exact":
             anew = rng.random(len(remembered)) < 0.5
-            gained, lost = (
-                np.where(anew, *pair)
-                for pair in zip(agreeing(setting, both, rng), trained, strict=True)
-            )
+            drawn_gained, drawn_lost = agreeing(setting, both, rng)
+            gained = np.where(anew, drawn_gained, gained)
+            lost = np.where(anew, drawn_lost, lost)
             shown = remembered * (rng.random(len(remembered)) < 0.5)
         # What is remembered and the baseline gives as well is no gain, and not lost either.
         found[name] = np.maximum(gained, shown * (1 - lost)), lost * (1 - shown)
@@ -122,22 +121,24 @@ def audit(setting: Setting, seed: int) -> dict[str, Measurement]:
     """The measurements of one audit that decide about net, by name."""
     rng = np.random.default_rng([seed, setting.pages, round(100 * setting.correlation)])
     documents = np.arange(setting.pages).repeat(QUESTIONS)
-    found = {}
+    pairs = {}
     for split in ("member", "heldout"):
+        name = "net" if split == "member" else "net.heldout"
         for context, pair in answers(setting, rng, member=split == "member").items():
-            parts = (
-                "net",
-                *(["heldout"] if split == "heldout" else []),
-                *([context] if context != "exact" else []),
-            )
-            found[".".join(parts)] = pair
-    alone = (setting.parted - setting.stronger) / 2
-    found[GAP] = agreeing(setting, (alone, alone + setting.stronger), rng)
-    measured = [
-        estimate(name, rates.net(*pair, documents, rng), "questions", 0.0, "chance")
-        for name, pair in found.items()
-    ]
+            pairs[name if context == "exact" else f"{name}.{context}"] = pair
+    pairs[GAP] = agreeing_alone(setting, rng)
+    measured = []
+    for name, (gained, lost) in pairs.items():
+        net = rates.net(gained, lost, documents, rng)
+        measured.append(estimate(name, net, "questions", 0.0, "chance"))
     return {item.name: item for item in control_contexts(measured)}
+
+
+def agreeing_alone(setting: Setting, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Draw which complete pages the target reads alone, and which the baseline reads alone."""
+    alone = (setting.parted - setting.stronger) / 2
+    gained, lost = agreeing(setting, (alone, alone + setting.stronger), rng)
+    return gained, lost
 
 
 def decided(setting: Setting, measured: Mapping[str, Measurement]) -> str:
@@ -175,11 +176,10 @@ def called_unequal(setting: Setting, audits: int) -> dict[str, int]:
     counts: Counter[str] = Counter({"unequal": 0, "not shown": 0, "over 2 points": 0})
     documents = np.arange(setting.pages).repeat(QUESTIONS)
     control = Estimate("net.heldout", 0.0, 0.0, 0.0, 2, "questions", 2, "not simulated")
-    alone = (setting.parted - setting.stronger) / 2
     for seed in range(audits):
         rng = np.random.default_rng([seed, setting.pages, round(100 * setting.correlation)])
-        pair = agreeing(setting, (alone, alone + setting.stronger), rng)
-        gap = estimate(GAP, rates.net(*pair, documents, rng), "questions", 0.0, "chance")
+        gained, lost = agreeing_alone(setting, rng)
+        gap = estimate(GAP, rates.net(gained, lost, documents, rng), "questions", 0.0, "chance")
         unequal = "unequal baseline" in {
             check.name for check in fired(checks([control, gap], UNCHECKED))
         }

@@ -115,6 +115,7 @@ def simulate(setting: Setting, audits: int) -> dict[str, Any]:
     values: dict[str, list[float]] = {}
     for _, found, _ in audited(setting, audits):
         for name, item in estimates(found).items():
+            assert item.null is not None
             alarms[name] += bound_at(item, ALPHA)[0] > item.null
             covered[name] += item.low <= item.null <= item.high
             values.setdefault(name, []).append(item.value)

@@ -108,19 +108,23 @@ def decided(setting: Setting, audits: int) -> dict[str, dict[str, int]]:
 
 
 MIXES = {"eight kinds": Setting(), "93 in 100 of one kind": Setting(mix=LOPSIDED, values=12)}
-SETTINGS = {
-    f"{mix}, {name}": replace(setting, **change)
-    for mix, setting in MIXES.items()
-    for name, change in {
-        "nothing told, drawn by the mix": {"draws": True},
-        "nothing told, the commonest said": {},
-        "told at the limit": {"told": 1.0},
-        "told at twice the limit": {"told": 2.0},
-    }.items()
-} | {
-    "eight kinds, the rarest told at the limit": Setting(told=1.0, rarest_only=True),
-    "eight kinds, the rarest told at twice the limit": Setting(told=2.0, rarest_only=True),
-}
+
+
+def list_settings() -> dict[str, Setting]:
+    """List the kinds of audits by what is said of them."""
+    settings = {}
+    for mix, setting in MIXES.items():
+        settings[f"{mix}, nothing told, drawn by the mix"] = replace(setting, draws=True)
+        settings[f"{mix}, nothing told, the commonest said"] = setting
+        settings[f"{mix}, told at the limit"] = replace(setting, told=1.0)
+        settings[f"{mix}, told at twice the limit"] = replace(setting, told=2.0)
+    rarest = Setting(told=1.0, rarest_only=True)
+    settings["eight kinds, the rarest told at the limit"] = rarest
+    settings["eight kinds, the rarest told at twice the limit"] = replace(rarest, told=2.0)
+    return settings
+
+
+SETTINGS = list_settings()
 
 
 def main() -> None:

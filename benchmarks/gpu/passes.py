@@ -139,10 +139,11 @@ def compiled(encoder: Any, given: dict[str, Any]) -> Callable[..., Any]:
 
     Outputs of CUDA graphs are overwritten by the next pass, and it is told so.
     """
-    made = torch.compile(encoder, **given)
+    made: Any = torch.compile(encoder, **given)
+    mark_step: Any = torch.compiler.cudagraph_mark_step_begin
 
     def call(**inputs: torch.Tensor) -> Any:
-        torch.compiler.cudagraph_mark_step_begin()
+        mark_step()
         # A graph for every bucket: over the usual limit a shape would silently run eagerly.
         with torch._dynamo.config.patch({LIMIT: 64}):
             return made(**inputs)

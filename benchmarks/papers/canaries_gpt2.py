@@ -46,6 +46,7 @@ from audit.corpus.documents import (
     Manifest,
     Membership,
     Question,
+    Split,
     Task,
     TrainingRecipe,
     Word,
@@ -60,6 +61,7 @@ from audit.targets.answering.reader import Sample
 
 PROMPT = "{text}\nQuestion: {question}\nAnswer:"
 N_PAGES, N_CANARIES, EPOCHS = 80, 64, 40
+SPLITS: tuple[Split, ...] = ("member", "heldout", "public")
 DESIGNS: Mapping[str, Mapping[str, Any]] = {
     "remembered": {"pattern": ("pin", "names", "mixed"), "repeat": (1, 4, 16)},
 }
@@ -112,7 +114,7 @@ def forms(folder: Path, *, seed: int = 7, numbers: Sequence[int] = range(3 * N_P
     towns = ["".join(rng.choice(syllables, 3)).capitalize() for _ in range(40)]
     documents = []
     for index in range(3 * N_PAGES):
-        split = ("member", "heldout", "public")[index // N_PAGES]
+        split = SPLITS[index // N_PAGES]
         name = " ".join("".join(rng.choice(syllables, 2)).capitalize() for _ in range(2))
         town, number = str(rng.choice(towns)), "".join(rng.choice([*"0123456789"], 7))
         text = f"Request form {numbers[index]} of {name} : the town is {town} , the number is {number} . Signed {name}"

@@ -271,7 +271,7 @@ def run_epoch(
         with torch.autocast(device, torch.bfloat16, enabled=recipe.bf16):
             hidden = getattr(model, family.encoder)(**inputs).last_hidden_state
         logits = getattr(model, str(family.vocabulary_head))(hidden[masked].float())
-        loss = torch.nn.functional.cross_entropy(logits, labels[masked])
+        loss: Any = torch.nn.functional.cross_entropy(logits, labels[masked])
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -306,7 +306,7 @@ def hits_of(setting: Setting, criterion: str, data: Path, work: Path) -> Hits:
     planned, outcomes = read_outcomes(opened, attack.name)
     case = planned.case
     trials = planned.trials
-    hits = {}
+    hits: Hits = {}
     for trial, outcome in zip(trials, outcomes, strict=True):
         field = field_of(case, trial, attack.min_tokens, attack.max_tokens)
         if field.length == "usual":

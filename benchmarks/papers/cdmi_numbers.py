@@ -113,12 +113,16 @@ class Fields:
     first: Mapping[str, Floats]
 
     @property
-    def columns(self) -> list[npt.ArrayLike]:
+    def columns(self) -> tuple[Floats, Floats, Floats, Floats, Ints]:
         """Score and hit of attack and baseline, and the documents."""
-        return [
-            *(column[player] for player in PLAYERS for column in (self.score, self.exact)),
+        attack, baseline = PLAYERS
+        return (
+            self.score[attack],
+            self.exact[attack],
+            self.score[baseline],
+            self.exact[baseline],
             self.cluster,
-        ]
+        )
 
 
 def fields_of(outcomes: Sequence[Json], documents: Sequence[str]) -> Fields:
@@ -188,8 +192,9 @@ def numbers_of(
         for name, interval in _ranked(split, own, streams)
     }
     if len(rows) == len(AUDITED):
-        sides = [column for split in AUDITED for column in rows[split].columns]
-        found["excess_accauc.all"] = excess_area(*sides, rng=streams["excess_accauc.all"])
+        found["excess_accauc.all"] = excess_area(
+            *rows["member"].columns, *rows["heldout"].columns, streams["excess_accauc.all"]
+        )
     if "member" in rows:
         found["candidate_recall"] = proportion(rows["member"].reached, rows["member"].cluster)
     numbers = {name: Number.of(interval) for name, interval in found.items()}

@@ -349,8 +349,6 @@ def control(rows: list[Row]) -> list[str]:
             "accauc.heldout.attack",
             "hamaac.heldout.attack",
             "excess_pr.unique",
-        )
-        names += (
             "excess_hamming.unique",
             "excess_accauc.all",
             "candidate_recall",

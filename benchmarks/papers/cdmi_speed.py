@@ -27,7 +27,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
@@ -51,9 +51,10 @@ from audit.engine.interface import WIDTH, Attempt, Trial
 from audit.targets.batching import bucket_of
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.families import family_named
+from audit.targets.encoders.heads import HeadName
 from audit.targets.encoders.loading import load
 from audit.targets.encoders.target import best_first
-from audit.targets.interface import TrainingLoss
+from audit.targets.interface import TokenTarget, TrainingLoss
 from audit.workflows.options import ScanOptions
 from audit.workflows.session import Session, open_session
 
@@ -180,7 +181,7 @@ def product(
 ) -> tuple[dict[str, Any], Counting, float]:
     """Docaudit's own attack: outcomes by trial, what was asked, seconds."""
     counting = Counting(case.target)
-    work = AttackWork(replace(case, target=counting), attack)  # type: ignore[arg-type]
+    work = AttackWork(replace(case, target=counting), attack)
     began = time.perf_counter()
     outcomes = dict(drive(work, trials, WIDTH))
     return outcomes, counting, time.perf_counter() - began
@@ -271,7 +272,8 @@ def padded(target: Any, rows: Sequence[Any], page: Encoding) -> dict[str, torch.
     ids = np.full((len(rows), bucket), target.encoder.tokenizer.pad_token_id, np.int64)
     mask, boxes = np.zeros_like(ids), np.zeros((*ids.shape, 4))
     ids[:, :length], mask[:, :length], boxes[:, :length] = np.stack(rows), 1, page.boxes
-    return target.family.inputs(ids, mask, boxes, target.card.device)
+    inputs: dict[str, torch.Tensor] = target.family.inputs(ids, mask, boxes, target.card.device)
+    return inputs
 
 
 def compare(
@@ -422,12 +424,13 @@ def invented_case(
     labels = ("O", "B-X", "I-X")
     base.num_labels = len(labels)
     targets = {}
-    for task, own in (("token-classification", labels), ("mlm", ())):
+    heads: dict[HeadName, tuple[str, ...]] = {"token-classification": labels, "mlm": ()}
+    for task, outputs in heads.items():
         torch.manual_seed(SEED)
         with tempfile.TemporaryDirectory() as folder:
             family_named("layoutlm").heads[task](base).save_pretrained(folder)
             tokenizer.save_pretrained(folder)
-            targets[task] = load(Path(folder), device=device, labels=own)
+            targets[task] = load(Path(folder), device=device, labels=outputs)
     rng = np.random.default_rng(SEED)
     documents = []
     for number in range(n_fields):
@@ -443,7 +446,9 @@ def invented_case(
         )
     about = Manifest(1, "invented", Task("token-classification", labels), Membership("random"))
     corpus = Corpus(Path(), about, tuple(documents), "")
-    return Case(targets["token-classification"], corpus, References(targets["mlm"]))
+    return Case(
+        targets["token-classification"], corpus, References(cast("TokenTarget", targets["mlm"]))
+    )
 
 
 def trials_of(case: Case, n_fields: int) -> list[Trial]:

@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
@@ -47,6 +47,7 @@ from audit.references.encoders import fit
 from audit.references.recipes import Recipe, starting_model
 from audit.targets.checkpoint.loading import load_tokenizer
 from audit.targets.encoded_page import WHITE, Encoding, Pixels
+from audit.targets.encoders.heads import HeadName
 from audit.targets.encoders.loading import load
 from audit.workflows.options import ScanOptions, claim_folder
 from audit.workflows.run import run_scan
@@ -267,7 +268,8 @@ def make_start(setting: Setting, corpus: Corpus, work: Path) -> Path:
         return folder
     pretrained = work / "pretrained"
     start = start_with_images if setting.bimodal else starting_model
-    model = start(pretrained, setting.task, labels=corpus.manifest.task.labels)
+    head = cast("HeadName", setting.task)
+    model = start(pretrained, head, labels=corpus.manifest.task.labels)
     model.save_pretrained(folder)
     load_tokenizer(pretrained).save_pretrained(folder)
     return folder

@@ -25,7 +25,7 @@ class ScoringTrainer(PageTrainer):
         inputs: dict[str, torch.Tensor],
         prediction_loss_only: bool,
         ignore_keys: Any = None,
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    ) -> tuple[Any, torch.Tensor, torch.Tensor]:
         """Return the loss, the best class of each token and the labels.
 
         The classes are (n_pages, n_tokens).

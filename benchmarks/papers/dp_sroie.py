@@ -118,15 +118,12 @@ def main() -> None:
     start = make_start(tagger, corpus, options.work)
     chosen = options.only or ["before", *(run.name for run in RUNS), "engines"]
     if "before" in chosen:
-        model, seconds = train_plainly(start, corpus, options.work, tagger.recipe)
-        audit(
-            model,
-            data,
-            options.work,
-            "before",
-            {"seconds": seconds, "epochs": options.epochs, "dp": None},
-        )
-    for run in (run for run in RUNS if run.name in chosen):
+        model, before_seconds = train_plainly(start, corpus, options.work, tagger.recipe)
+        training = {"seconds": before_seconds, "epochs": options.epochs, "dp": None}
+        audit(model, data, options.work, "before", training)
+    for run in RUNS:
+        if run.name not in chosen:
+            continue
         model, seconds = train_with_guarantee(start, corpus, options.work, run, options.steps)
         card = privacy_card(model)
         audit(

@@ -226,15 +226,15 @@ def page(folder: Path, machine: str) -> Iterator[str]:
             for kind in ("training", "anls")
         )
         read = f"{anls['value']:.3f} [{anls['low']:.3f}, {anls['high']:.3f}]"
-        cells = (
+        cells = [
             name,
             f"{training['samples']:,}",
-            training["epochs"],
-            training["seconds"],
+            str(training["epochs"]),
+            str(training["seconds"]),
             read,
             f"{anls['null']:.3f}",
-        )
-        yield f"| {' | '.join(map(str, cells))} |"
+        ]
+        yield f"| {' | '.join(cells)} |"
     yield from (
         "",
         "Provider membership, balanced accuracy in per cent as table A6 of Tito et al. 2024 has it:",

@@ -170,6 +170,11 @@ def adapted(kind: Kind, folder: Path, strength: str, role: str) -> Floats:
     return column
 
 
+def adapted_arrays(kind: Kind, folder: Path, strength: str, role: str) -> dict[str, Floats]:
+    """Give DocMIA's score as `kept` stores it."""
+    return {"s": adapted(kind, folder, strength, role)}
+
+
 def said_of(kind: Kind, asked: Mapping[str, Floats]) -> Said:
     """Pack what models said."""
     arrays = {name: values.astype(np.float64) for name, values in asked.items() if "." in name}
@@ -215,9 +220,8 @@ def scores_of(
         place = folder / strength / f"docmia-{target}.npz"
         adapts = docmia_too and not kind.masks and name not in SHARED and target == "target"
         if adapts or (place.exists() and name not in SHARED):
-            own["docmia"] = kept(
-                place, lambda role=target: {"s": adapted(kind, folder, strength, role)}
-            )["s"]
+            adapt = functools.partial(adapted_arrays, kind, folder, strength, target)
+            own["docmia"] = kept(place, adapt)["s"]
         found[audit] = own
     return found
 

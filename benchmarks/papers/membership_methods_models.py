@@ -95,8 +95,9 @@ def collated(rows: Sequence[Row]) -> dict[str, torch.Tensor]:
 
 def logits_of(model: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
     """Run the model; logits in the places of the labels, as one list."""
-    given = {name: value for name, value in batch.items() if name != "labels"}
-    return model(**given).logits[batch["labels"] != IGNORED]
+    inputs = {name: value for name, value in batch.items() if name != "labels"}
+    logits: torch.Tensor = model(**inputs).logits
+    return logits[batch["labels"] != IGNORED]
 
 
 def fit(
@@ -112,7 +113,7 @@ def fit(
         for begin in range(0, len(rows), batch):
             made = collated(rows[begin : begin + batch])
             wanted = made["labels"][made["labels"] != IGNORED]
-            loss = torch.nn.functional.cross_entropy(logits_of(model, made), wanted)
+            loss: Any = torch.nn.functional.cross_entropy(logits_of(model, made), wanted)
             optimiser.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -185,7 +186,8 @@ def _tagger(folder: Path) -> Any:
 
 
 def _other_letter(number: int) -> Document:
-    return letter(SEED + 1, number, f"letter-{number}", "public")
+    document: Document = letter(SEED + 1, number, f"letter-{number}", "public")
+    return document
 
 
 def tagger(root: Path) -> Kind:
@@ -229,13 +231,14 @@ def receipts(root: Path) -> Kind:
     @functools.cache
     def page(number: int) -> tuple[list[int], list[list[int]], list[int], list[str]]:
         document = receipt_document(Market(SEED, 80).receipt(number), f"receipt-{number}", "public")
-        own = target.encode(document)
-        boxes = (own.boxes * 1000).round().astype(int).clip(0, 1000).tolist()
+        encoding = target.encode(document)
+        assert encoding is not None
+        boxes = (encoding.boxes * 1000).round().astype(int).clip(0, 1000).tolist()
         return (
-            own.ids.tolist(),
+            encoding.ids.tolist(),
             boxes,
-            np.flatnonzero(own.words >= 0).tolist(),
-            [one.text for one in document.words],
+            np.flatnonzero(encoding.words >= 0).tolist(),
+            [word.text for word in document.words],
         )
 
     def hidden(number: int, positions: Sequence[int]) -> Row:
@@ -307,7 +310,8 @@ def _words() -> Any:
 
 
 def _ids(text: str) -> list[int]:
-    return _words()(text, add_special_tokens=False)["input_ids"]
+    ids: list[int] = _words()(text, add_special_tokens=False)["input_ids"]
+    return ids
 
 
 def _requests() -> dict[str, list[Any]]:

@@ -155,7 +155,7 @@ def _with_letterhead(shop: Provider, taken: set[str], seed: int) -> Provider:
 def trade_of(shop: Provider) -> str:
     """What a shop deals in: the first word of its letterhead."""
     (trade,) = [name for name, goods in TRADES.items() if goods == shop.goods]
-    return trade
+    return str(trade)
 
 
 def _drawn_questions(rng: random.Random) -> tuple[str, ...]:
@@ -163,7 +163,7 @@ def _drawn_questions(rng: random.Random) -> tuple[str, ...]:
 
 
 def _document(name: str, receipt: Receipt, split: Split, asked: Sequence[str]) -> Document:
-    made = document(receipt, name, split)
+    made: Document = document(receipt, name, split)
     return replace(made, questions=tuple(_question(key, receipt, made) for key in asked))
 
 

@@ -22,7 +22,7 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -231,7 +231,7 @@ def effects(made: dict[str, AuditRecord]) -> Iterator[str]:
     yield effect("All weights keep less than adapters at the same epsilon (not in the paper)", full)
 
 
-def effect(claim: str, pairs: dict[str, tuple[Estimate | None, Estimate | None]]) -> str:
+def effect(claim: str, pairs: Mapping[str, tuple[Estimate | None, Estimate | None]]) -> str:
     """A claim that the first of each pair is smaller, with where that is so.
 
     Chance where there is no first.

@@ -155,10 +155,11 @@ def _training(folder: Path, models: Sequence[Scanned]) -> list[str]:
     names = ("began", "pretrained")
     logs = {name: json.loads((folder / f"{name}.training.json").read_text()) for name in names}
     logs |= {model.name: model.training for model in models}
-    useful = {model.name: model.record.utility[0] for model in models}
-    read = {
-        name: f"{one.value:.3f} [{one.low:.3f}, {one.high:.3f}]" for name, one in useful.items()
-    }
+    read = {}
+    for model in models:
+        anls = model.record.utility[0]
+        assert isinstance(anls, Estimate)
+        read[model.name] = f"{anls.value:.3f} [{anls.low:.3f}, {anls.high:.3f}]"
     before = json.loads((folder / "pretrained.anls.json").read_text())
     read["pretrained"] = "{value:.3f} [{low:.3f}, {high:.3f}]; commonest answers {null:.3f}".format(
         **before

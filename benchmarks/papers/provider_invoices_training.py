@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from audit.progress import Progress
 from audit.references.recipes import AnsweringRecipe
 from audit.references.trainer import fit_answering, save_answering
 from audit.targets.answering.loading import load_answering
@@ -15,8 +16,8 @@ from audit.targets.answering.reader import Sample
 
 
 @dataclass
-class Epochs:
-    """A `Progress` that prints every epoch."""
+class Epochs(Progress):
+    """Progress that prints every epoch."""
 
     name: str
     total: int

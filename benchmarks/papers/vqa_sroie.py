@@ -37,6 +37,7 @@ from audit.corpus.documents import Split, TrainingRecipe
 from audit.extensions.papers.importers.sroie import PHRASINGS
 from audit.importers.registry import FORMATS
 from audit.importers.request import ImportRequest
+from audit.progress import Progress
 from audit.references.recipes import AnsweringRecipe
 from audit.references.retrain import recipe_for
 from audit.references.trainer import fit_answering, samples_of, save_answering
@@ -84,8 +85,8 @@ class Setting:
 
 
 @dataclass
-class Epochs:
-    """A `Progress` that prints every epoch, and how long they took.
+class Epochs(Progress):
+    """Progress that prints every epoch, and how long they took.
 
     Attributes:
         name: stands before each line.
@@ -273,7 +274,9 @@ def train(setting: Setting, data: Path, start: Path, options: argparse.Namespace
     if log.exists():
         return
     corpus = manifest.load(data)
-    recipe = replace(recipe_for(corpus), bf16=options.bf16)
+    recipe = recipe_for(corpus)
+    assert isinstance(recipe, AnsweringRecipe)
+    recipe = replace(recipe, bf16=options.bf16)
     samples = samples_of(corpus, corpus.of("member"))
     target = load_answering(start, device=options.device)
     epochs = Epochs(f"{setting.name}, model", recipe.epochs)

@@ -142,10 +142,8 @@ def measure(
         "exact": lambda: clipped_sum(
             parameters, iter(units), lambda one: gradient_of(learner, parameters, one, ROWS), 1.0
         ),
-        **{
-            name: lambda of_batch=of_batch: clip_batches(learner, parameters, units, of_batch)
-            for name, of_batch in {"vmap": vmapped, "hooks": hooked}.items()
-        },
+        "vmap": lambda: clip_batches(learner, parameters, units, vmapped),
+        "hooks": lambda: clip_batches(learner, parameters, units, hooked),
     }
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(rounds + 1):
@@ -212,15 +210,18 @@ def hooked(learner: Learner, parameters: Parameters, batch: Batch) -> Tensors:
     hooks = GradSampleHooks(learner.model, loss_reduction="sum")
     torch.autograd.grad(learner.losses(batch).sum(), [*parameters.values()], allow_unused=True)
     rows = len(next(iter(batch.values())))
-    unused = {name: own.new_zeros((rows, *own.shape)) for name, own in parameters.items()}
-    found = {
-        name: unused[name] if (own := weights.grad_sample) is None else own.detach()
-        for name, weights in parameters.items()
-    }
+    gradients = {}
+    for name, weights in parameters.items():
+        # Opacus' hooks put it there; it is None where the loss does not depend on the weights.
+        of_samples = getattr(weights, "grad_sample")  # noqa: B009
+        if of_samples is None:
+            gradients[name] = weights.new_zeros((rows, *weights.shape))
+        else:
+            gradients[name] = of_samples.detach()
     hooks.cleanup()
     for layer in layers:
         layer.training = False
-    return found
+    return gradients
 
 
 def plain(learner: Learner, parameters: Parameters, units: list[DrawnUnit]) -> None:

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import tomli_w
@@ -38,7 +38,7 @@ from audit.references.resolve import fit_public_mlm
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.encoders.loading import load
 from audit.targets.encoders.target import EncoderTarget
-from audit.targets.interface import FillMask
+from audit.targets.interface import FillMask, TokenTarget
 from audit.targets.opening import device_named, find_unread, open_model, target_of, without_unread
 from benchmarks.tools.attack_tuning import FOLDS, Score, Tuned, collect, tune
 from benchmarks.tools.shadow_target import Halves, fit_shadow, halves, pretrained_of
@@ -206,6 +206,10 @@ def open_tuning(options: TuningOptions) -> TuningSetup:
     # The audited model only says what the shadow must be like: it is never run.
     base = next(iter(options.references.get("pretrained", ())), None)
     target = target_of(open_model(options.model_dir, corpus, base), corpus)
+    if not isinstance(target, EncoderTarget):
+        raise TargetError(
+            f"{options.model_dir}: tuning reads encoders of pages alone", "give such a model"
+        )
     if "mlm" not in target.family.heads:
         raise TargetError(
             f"{options.model_dir}: {target.family.name} has no masked-language-model head, and tuning trains the "
@@ -284,8 +288,10 @@ def _shadow_case(
         progress=progress,
     )
     shadow = target_of(folder, corpus, opened.device)
+    assert isinstance(shadow, EncoderTarget)
     if FillMask in shadow.answers:
         return Case(shadow, members)
+    open_image = getattr(shadow.encoder.page_images, "open_image", None)
     folder = fit_public_mlm(
         opened.pretrained,
         opened.halves.public,
@@ -293,12 +299,10 @@ def _shadow_case(
         recipe=Recipe(seed=options.seed),
         device=opened.device,
         progress=progress,
-        images=getattr(shadow.encoder.page_images, "open_image", None),
+        images=open_image,
     )
-    public = load(
-        folder, device=opened.device, images=getattr(shadow.encoder.page_images, "open_image", None)
-    )
-    return Case(shadow, members, References(public))
+    public = load(folder, device=opened.device, images=open_image)
+    return Case(shadow, members, References(cast("TokenTarget", public)))
 
 
 def _provenance(opened: TuningSetup, tuned: Tuned) -> dict[str, Any]:

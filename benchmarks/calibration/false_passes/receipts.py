@@ -83,7 +83,8 @@ class Receipts:
 
     def _page(self, receipt: Receipt, name: str) -> Document:
         self._receipts[name] = receipt
-        return document(receipt, name, "public")
+        page: Document = document(receipt, name, "public")
+        return page
 
     @cached_property
     def of_other_shops(self) -> list[Document]:
