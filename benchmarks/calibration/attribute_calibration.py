@@ -32,7 +32,8 @@ CORRELATIONS = (0.0, 0.3)
 TIMES = (1, 2, 4)
 KNOWN = (10, 50)
 """Documents known in all values, of 1,000."""
-ATTACK, METRIC = "attribute_inference", "excess.unique"
+ATTACK = "attribute_inference"
+METRIC = "excess.unique"
 RESAMPLES = 1000
 ALLOWED = 64
 """False alarms of 1,000 that "at most 5 %" may show (methods.md#statistics)."""
@@ -45,7 +46,8 @@ def own_limits(policy: Policy) -> Policy:
 
 def tally(audit: Audit, audits: int, policy: Policy) -> dict[str, Any]:
     """Outcomes over so many audits: of both limits together, and of each."""
-    overall, limits = Counter[str](), dict[str, Counter[str]]()
+    overall = Counter[str]()
+    limits = dict[str, Counter[str]]()
     for seed in range(audits):
         rng = np.random.default_rng([seed, audit.documents, round(10 * audit.correlation)])
         decisions = decisions_of("tagger", {ATTACK: attacks.attributes(audit, rng)}, policy)

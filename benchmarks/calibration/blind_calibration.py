@@ -31,7 +31,8 @@ from audit.stats.blind import SIGNIFICANT, BlindCheck, blind_check
 SEED = 3
 ALLOWED = 64
 """False alarms of 1,000 that "at most 5 %" may show (methods.md#statistics)."""
-RECEIPTS, PROVIDERS = 1_500, 200
+RECEIPTS = 1_500
+PROVIDERS = 200
 DOCUMENTS = 60
 """A side, where documents are drawn by lot."""
 DATED = 100

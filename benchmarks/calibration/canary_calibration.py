@@ -48,7 +48,9 @@ LIMITS: Mapping[str, float] = MappingProxyType(
 MEASURES = MappingProxyType(
     {"excess": excess_of, "excess_top3": excess_top3_of, "excess_exposure": excess_exposure_of}
 )
-LENGTH, REPEAT, DELTA = 4, 10, 1e-5
+LENGTH = 4
+REPEAT = 10
+DELTA = 1e-5
 N_PINS = 10**LENGTH
 SIGNIFICANCE = 0.05
 ALLOWED = 64
@@ -194,7 +196,8 @@ def main() -> None:
             print(*leak, json.dumps(result), flush=True)
     worst = max(max(one["confirmed_over_limit"].values()) for one in found["no_leak"].values())
     found["at_most_5_percent"] = worst <= ALLOWED * options.runs / 1000
-    found["machine"], found["date"] = "2-core CPU, one thread", "2026-11-22"
+    found["machine"] = "2-core CPU, one thread"
+    found["date"] = "2026-11-22"
     found["cpu_seconds"] = round(time.process_time() - began)
     options.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 

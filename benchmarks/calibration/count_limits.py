@@ -272,7 +272,8 @@ def _tried(
 
     All documents hold as many values.
     """
-    n, per_document = cell.documents, max(1, round(cell.coverage * ROWS))
+    n = cell.documents
+    per_document = max(1, round(cell.coverage * ROWS))
     attack, baseline = (
         np.concatenate([one, other])[:, :per_document]
         for one, other in zip(member, heldout, strict=True)
@@ -294,7 +295,8 @@ def _tried(
 
 def _identified(cell: Cell, target: Bools, baseline: Bools) -> Estimate:
     """Count the values of members that the target alone gives, as the memorisation attack does."""
-    gained, lost = ((target & ~baseline).ravel(), (~target & baseline).ravel())
+    gained = (target & ~baseline).ravel()
+    lost = (~target & baseline).ravel()
     cluster = np.repeat(np.arange(cell.documents), ROWS)
     net = rates.net(gained.astype(float), lost.astype(float), cluster, np.random.default_rng(0))
     return estimate("identified", rates.scaled(net, net.n), "values", 0.0, "chance")
@@ -325,7 +327,8 @@ def is_violated(cell: Cell, counts: list[Measurement], most: float) -> bool:
 def run_cell(cell: Cell, audits: int, judged: int) -> dict[str, object]:
     """Simulate a cell: passes in `audits`, violations in `judged` ones, which are counted with all bounds."""
     most = most_of(limit_of(cell.policy, cell.limit), _total(cell))
-    passed, violated = 0, 0
+    passed = 0
+    violated = 0
     for seed in range(judged):
         rng = np.random.default_rng([seed, cell.documents, round(1000 * cell.luck), cell.multiple])
         with fewer_resamples(RESAMPLES):

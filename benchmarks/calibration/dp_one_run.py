@@ -115,7 +115,8 @@ class _NoLedger:
 
 def one_run(setting: Setting, noise_multiplier: float) -> float:
     """What one training shows of its epsilon, at least, at 95 % confidence."""
-    n, rng = setting.canaries, np.random.default_rng()
+    n = setting.canaries
+    rng = np.random.default_rng()
     coins = rng.random(n) < 0.5
     learner = Linear(n)
     parameters = dict(learner.model.named_parameters())

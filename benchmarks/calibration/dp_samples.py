@@ -53,7 +53,8 @@ def main() -> None:
 
 def measure(sample: str, epsilon: str, work: Path) -> dict[str, Any]:
     """The comparison of one training with the model as it was, its guarantee, and what its canaries show."""
-    out, seconds = work / epsilon, 0.0
+    out = work / epsilon
+    seconds = 0.0
     if not (out / "dp" / "comparison.json").exists():
         known = next(
             (
@@ -116,7 +117,8 @@ def page(folder: Path, machine: str) -> str:
 
 def section(sample: str, epsilon: str, content: dict[str, Any]) -> list[str]:
     """One training: its guarantee, its verdict, what changed."""
-    card, comparison = content["dp"], content["comparison"]
+    card = content["dp"]
+    comparison = content["comparison"]
     promised = (
         "no guarantee"
         if card["epsilon"] is None

@@ -72,7 +72,8 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
     Returns:
         In [0, 1).
     """
-    near, far = mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu
+    near = mu / 2 - epsilon / mu
+    far = -mu / 2 - epsilon / mu
     return max(0.0, float(ndtr(near) - math.exp(epsilon + float(log_ndtr(far)))))
 
 
@@ -116,7 +117,8 @@ def summary(bounds: Floats, truth: float) -> dict[str, Any]:
 
 def calibrate(setting: Setting, runs: int) -> dict[str, Any]:
     """What so many runs show."""
-    found, largest = [], np.zeros((runs, 2), bool)
+    found = []
+    largest = np.zeros((runs, 2), bool)
     for run in range(runs):
         rng = np.random.default_rng(
             [run, setting.canaries, round(setting.epsilon), len(setting.mechanism)]

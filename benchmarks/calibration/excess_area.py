@@ -67,7 +67,8 @@ class RankedFields(Ranking):
 
     def _areas(self, weights: Floats) -> Floats:
         rows = weights[:, self.documents]
-        sizes, sums = rows, rows * self.outcomes
+        sizes = rows
+        sums = rows * self.outcomes
         if self.starts.size < self.outcomes.size:
             sizes, sums = (np.add.reduceat(column, self.starts, axis=1) for column in (sizes, sums))
         ends = np.cumsum(sizes, axis=1)
@@ -102,7 +103,8 @@ def interval_of_area(ranking: RankedFields, rng: np.random.Generator, n_resample
         )
         if interval is not None:
             return interval
-    share, effective = float(ranking.outcomes.mean()), effective_number(ranking.sizes)
+    share = float(ranking.outcomes.mean())
+    effective = effective_number(ranking.sizes)
     lower, upper = beta_bounds(share, np.float64(effective), TAILS)
     return make_interval(
         float(ranking.curve().mean()),
@@ -269,5 +271,6 @@ def _split_bounds(
     attack, baseline = (
         interval_of_area(ranking, rng, n_resamples) for ranking in (split.attack, split.baseline)
     )
-    (attack_lower, attack_upper), (base_lower, base_upper) = attack.ends, baseline.ends
+    attack_lower, attack_upper = attack.ends
+    base_lower, base_upper = baseline.ends
     return attack.value - baseline.value, attack_lower - base_upper, attack_upper - base_lower

@@ -89,11 +89,9 @@ POLICY = replace(SHIPPED, limits=limits_of("forget"))
 
 def write_table(lines: Sequence[str], name: str) -> None:
     """Replace the table of this name on the page."""
-    page, begin, end = (
-        HERE.with_suffix(".md"),
-        f"<!-- {name} -->\n\n",
-        f"\n\n<!-- end of {name} -->",
-    )
+    page = HERE.with_suffix(".md")
+    begin = f"<!-- {name} -->\n\n"
+    end = f"\n\n<!-- end of {name} -->"
     before, _, rest = page.read_text(encoding="utf-8").partition(begin)
     page.write_text(
         before + begin + "\n".join(lines) + end + rest.partition(end)[2], encoding="utf-8"

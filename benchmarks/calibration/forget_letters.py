@@ -40,8 +40,12 @@ from audit.references.encoders import save
 from audit.targets.encoders.loading import load
 from benchmarks.calibration.forget_calibration import write_table
 
-LISTED, KEPT, UNSEEN, PUBLIC = 250, 300, 600, 20
-TEN, COPIES = 10, 4
+LISTED = 250
+KEPT = 300
+UNSEEN = 600
+PUBLIC = 20
+TEN = 10
+COPIES = 4
 RATES = (0.002, 0.005, 0.01)
 """Learning rates of the ascent."""
 SHOWN = ("auc", "low_fpr_advantage", "documents_identified", "documents_treated_worse")
@@ -58,7 +62,8 @@ def letters() -> dict[str, list[Document]]:
     order = np.random.default_rng(sample.SEED).permutation(LISTED + KEPT + UNSEEN + PUBLIC).tolist()
     made = {}
     for name, (split, count) in splits.items():
-        own, order = sorted(order[:count]), order[count:]
+        own = sorted(order[:count])
+        order = order[count:]
         made[name] = [letter(sample.SEED, number, sample.name_of(number), split) for number in own]
     return made
 
@@ -159,7 +164,8 @@ def main() -> None:
     """Train, check, and write what comes out."""
     torch.set_num_threads(1)
     with TemporaryDirectory() as scratch:
-        root, made = Path(scratch), letters()
+        root = Path(scratch)
+        made = letters()
         write_data(root / "data", [one for own in made.values() for one in own])
         (root / "ids.txt").write_text(
             "".join(f"{one.id}\n" for one in made["listed"]), encoding="utf-8"

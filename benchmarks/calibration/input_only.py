@@ -74,7 +74,8 @@ METRICS = (
 
 def pages(n: int, split: Split, seed: int) -> list[Document]:
     """Draw pages: noise, a labelled total, a holder without a label."""
-    rng, found = np.random.default_rng([SEED, seed]), []
+    rng = np.random.default_rng([SEED, seed])
+    found = []
     for number in range(n):
         drawn = [WORDS[index] for index in rng.integers(0, len(WORDS), 9)]
         texts = [KEYS[0], *drawn[:3], KEYS[1], *drawn[3:6], KEYS[2], *drawn[6:], KEYS[3]]
@@ -123,7 +124,8 @@ def encoded(documents: Sequence[Document]) -> tuple[Any, Any]:
     texts = [[word.text for word in one.words] for one in documents]
     ids = tokenizer()(texts, is_split_into_words=True, return_tensors="pt")["input_ids"]
     tags = torch.zeros_like(ids)
-    tags[:, 6], tags[:, 7:9] = 1, 2
+    tags[:, 6] = 1
+    tags[:, 7:9] = 2
     tags[:, 0] = tags[:, -1] = -100
     return ids, tags
 
@@ -151,7 +153,8 @@ def train_tagger(documents: Sequence[Document], kind: str, epochs: int) -> Any:
     from transformers import BertForMaskedLM, BertForTokenClassification
 
     torch.manual_seed(SEED)
-    model, reader = BertForTokenClassification(configuration()), BertForMaskedLM(configuration())
+    model = BertForTokenClassification(configuration())
+    reader = BertForMaskedLM(configuration())
     reader.bert = model.bert
     if kind == "untrained":
         return model.eval()
@@ -232,7 +235,8 @@ def shown(result: Result, name: str) -> str:
 
 def rows_of_models(epochs: int) -> Iterator[str]:
     """Train and attack each tagger, a row of the table each."""
-    members, public = pages(PAGES, "member", 1), pages(2 * PAGES, "public", 3)
+    members = pages(PAGES, "member", 1)
+    public = pages(2 * PAGES, "public", 3)
     documents = (*members, *pages(PAGES, "heldout", 2), *public)
     manifest = Manifest(1, "input only", Task("token-classification", LABELS), Membership("random"))
     corpus = Corpus(Path(), manifest, documents, "0" * 64)
@@ -270,7 +274,8 @@ def rows_of_models(epochs: int) -> Iterator[str]:
 
 def outcomes_of(results: dict[str, Result]) -> str:
     """Return the outcomes of the limits on values of the input alone."""
-    policy, found = load("default"), []
+    policy = load("default")
+    found = []
     for attack, metric in (
         ("reconstruction", "excess_pr.unique"),
         ("attribute_inference", "excess.all"),
@@ -302,10 +307,8 @@ def rows_of_audits(audits: int) -> Iterator[str]:
         limit = next(one.max for one in policy.limits if one.metric == metric) or 0.0
         name = UNASKED if attack == "memorisation" else "input_only"
         for documents, factor in product((100, 150, 300), (None, 0, 2, 4)):
-            leak, contexts = (
-                {f"{attack} {name}": (factor or 0) * limit},
-                WAYS[: None if factor is not None else -1],
-            )
+            leak = {f"{attack} {name}": (factor or 0) * limit}
+            contexts = WAYS[: None if factor is not None else -1]
             held = 0 if factor is None else 2
             audit = simulated_attacks.Audit(
                 documents, leak=leak, input_only=held, contexts=contexts

@@ -80,7 +80,9 @@ def simulate(kind: str, audit: Audit, seed: int, policy: Policy) -> dict[str, De
 
 def tally(kind: str, audit: Audit, audits: int, policy: Policy) -> dict[str, Any]:
     """Outcomes over so many audits, of the whole policy and of each limit, and the causes of what is undecided."""
-    overall, limits, causes = Counter[str](), dict[str, Counter[str]](), Counter[str]()
+    overall = Counter[str]()
+    limits = dict[str, Counter[str]]()
+    causes = Counter[str]()
     for seed in range(audits):
         decisions = simulate(kind, audit, seed, policy)
         overall[worst([decision.outcome for decision in decisions.values()])] += 1
@@ -183,7 +185,8 @@ def run(policy: Policy, options: argparse.Namespace) -> dict[str, Any]:
     """Everything that is counted."""
     before = json.loads(options.out.read_text(encoding="utf-8")) if options.keep_leaks else {}
     before.setdefault("leaks of", before.get("date"))
-    clear, leaking = [], []
+    clear = []
+    leaking = []
     for kind in KINDS:
         companies = "provider_membership" in KINDS[kind]
         for documents in SIZES if not companies else (COMPANIES,):

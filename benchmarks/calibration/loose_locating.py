@@ -103,7 +103,8 @@ class Page:
 
 def places(page: Page, key: str) -> list[Box]:
     """Boxes of the value in the given words; none where it is not located strictly there."""
-    texts, taken = [word.text for word in page.receipt.words], set[int]()
+    texts = [word.text for word in page.receipt.words]
+    taken = set[int]()
     for other, category in FIELDS.items():
         found = (
             locate(page.receipt.values[other], category, texts, taken)
@@ -126,7 +127,8 @@ def precision(page: Page, found: Location, boxes: Sequence[Box]) -> float:
 def on(box: Box | None, boxes: Sequence[Box]) -> bool:
     """Test whether the middle of a box lies in one of the others, or nearly."""
     assert box is not None
-    x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+    x = (box[0] + box[2]) / 2
+    y = (box[1] + box[3]) / 2
     return any(
         x0 - TOLERANCE <= x <= x1 + TOLERANCE and y0 - TOLERANCE <= y <= y1 + TOLERANCE
         for x0, y0, x1, y1 in boxes
@@ -181,7 +183,9 @@ def strangers(pages: Sequence[Page]) -> None:
     locating.MIN_SCORE = min(THRESHOLDS)
     for key in NAMES:
         values = sorted({page.receipt.values[key] for page in pages if key in page.receipt.values})
-        rng, scores, tried = random.Random(0), list[float](), 0
+        rng = random.Random(0)
+        scores = list[float]()
+        tried = 0
         for page in pages:
             own = normalise_ocr(page.receipt.values.get(key, ""))
             for value in rng.sample(values, min(STRANGERS, len(values))):

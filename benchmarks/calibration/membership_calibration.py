@@ -79,7 +79,8 @@ CERTAIN = 30.0
 
 def scores_of(setting: Setting, rng: np.random.Generator) -> dict[str, tuple[Floats, Floats]]:
     """The scores of members and of held-out documents in one simulated audit, by name."""
-    n, total = setting.documents, 2 * setting.documents
+    n = setting.documents
+    total = 2 * setting.documents
     member = np.arange(total) < n
     drawn = np.ones(total, bool) if setting.online else member
     trained = np.zeros((total, setting.split_models), bool)
@@ -119,7 +120,8 @@ def alarms_of(setting: Setting, seed: int) -> set[str]:
     """The metrics of one audit whose bound at 0.05 lies above what no leak gives."""
     rng = np.random.default_rng([seed, setting.documents, setting.split_models, setting.online])
     alarms = set()
-    everything, advantages = scores_of(setting, rng), []
+    everything = scores_of(setting, rng)
+    advantages = []
     for score, (members, heldout) in everything.items():
         tpr = tpr_at_fpr(members, heldout, RATE, rng)
         found = {"auc": auc_interval(members, heldout)}

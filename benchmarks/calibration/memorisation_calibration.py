@@ -42,7 +42,8 @@ from audit.stats import rates
 from audit.stats.estimates import estimate
 from benchmarks.calibration.simulated_audits import fired
 
-LIMIT, SIGNIFICANCE = 0.05, 0.05
+LIMIT = 0.05
+SIGNIFICANCE = 0.05
 QUESTIONS = 2
 """Of each page."""
 ALLOWED = 64

@@ -34,7 +34,9 @@ from audit.stats.epsilon import epsilon_bound
 from audit.stats.p_values import curve_p, guessing_p
 from benchmarks.calibration.epsilon_calibration import deviation, gaussian_delta
 
-DELTA, LEVEL, BOOTSTRAP = 1e-5, 0.05, 300
+DELTA = 1e-5
+LEVEL = 0.05
+BOOTSTRAP = 300
 SIZES = (64, 200, 1000, 2000)
 METHODS = ("points", "claim, points", "claim, curve", "Gauss")
 CLAIMED = np.geomspace(0.05, 40, 80)
@@ -95,7 +97,8 @@ def largest_refuted(counts: tuple[int, int, int], whole: bool) -> float:
             <= LEVEL
         )
 
-    low, high = -1, len(CLAIMS)
+    low = -1
+    high = len(CLAIMS)
     while high - low > 1:
         middle = (low + high) // 2
         # The curve itself is a little below the polygon of its points, and sooner computed.
@@ -111,18 +114,21 @@ def largest_refuted(counts: tuple[int, int, int], whole: bool) -> float:
 def exactly_refuted(counts: tuple[int, int, int], slope: float) -> bool:
     """Whether the exact curve of a Gaussian mechanism is refuted."""
     n_canaries, n_guesses, n_right = counts
-    right, wrong = LEVEL * n_right / n_canaries, LEVEL * (n_guesses - n_right) / n_canaries
+    right = LEVEL * n_right / n_canaries
+    wrong = LEVEL * (n_guesses - n_right) / n_canaries
     for i in reversed(range(n_right)):
         needed = float(ndtr(ndtri(right) - slope))
         if needed <= wrong or right + wrong > n_guesses / n_canaries:
             break
-        right, wrong = right + i / (n_guesses - i) * (needed - wrong), needed
+        right = right + i / (n_guesses - i) * (needed - wrong)
+        wrong = needed
     return right + wrong > n_guesses / n_canaries
 
 
 def by_gauss(scores: Floats, coins: Bools, rng: np.random.Generator) -> float:
     """The lower bound of the Gaussian score."""
-    inside, outside = scores[coins], scores[~coins]
+    inside = scores[coins]
+    outside = scores[~coins]
     drawn = [side[rng.integers(0, side.size, (BOOTSTRAP, side.size))] for side in (inside, outside)]
     gap = drawn[0].mean(1) - drawn[1].mean(1)
     deviations = np.sqrt((drawn[0].var(1, ddof=1) + drawn[1].var(1, ddof=1)) / 2)

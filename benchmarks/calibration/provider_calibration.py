@@ -178,7 +178,8 @@ def detect(
     """
     null = 0.0 if metric == CERTAIN else CHANCE
     truth = null + times * (LIMITS[metric] - null)
-    violated, passed = Counter[str](), Counter[str]()
+    violated = Counter[str]()
+    passed = Counter[str]()
     for seed in range(audits):
         rng = np.random.default_rng([seed, providers, times, len(metric)])
         found = measured(
@@ -204,7 +205,8 @@ def find(providers: int, leak: float, audits: int) -> dict[str, Any]:
     """How often a planted leak is found, how often that was predicted, and how often intervals hold the truth."""
     normal = NormalDist()
     truth = {"balanced_accuracy.azk": normal.cdf(leak / 2), "auc": normal.cdf(leak / math.sqrt(2))}
-    found, covered = Counter[str](), Counter[str]()
+    found = Counter[str]()
+    covered = Counter[str]()
     for seed in range(audits):
         rng = np.random.default_rng([seed, providers, round(100 * leak), 1])
         table = planted(providers, leak, rng)
@@ -230,7 +232,8 @@ def find(providers: int, leak: float, audits: int) -> dict[str, Any]:
 
 def accuracy_power(n: int, effect: float) -> float:
     """Compute the chance that a balanced accuracy over `n` units a side is confirmed above chance."""
-    shares, chances = np.arange(n + 1) / n, binom.pmf(np.arange(n + 1), n, effect)
+    shares = np.arange(n + 1) / n
+    chances = binom.pmf(np.arange(n + 1), n, effect)
     reach = shares - [
         beta_bounds(float(share), np.float64(n), np.array([ALPHA]))[0][0] for share in shares
     ]

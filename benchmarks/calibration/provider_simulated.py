@@ -109,7 +109,8 @@ def leaking(
     table: ProviderTable, metric: str, truth: float, rng: np.random.Generator
 ) -> ProviderTable:
     """A leak-free table with something planted: what it would reach with providers without number is `truth`."""
-    n, normal = len(table.names), NormalDist()
+    n = len(table.names)
+    normal = NormalDist()
     assert table.user is not None
     if metric == CERTAIN:
         # At 10 % false alarms: of the others, who are no better known, a tenth are found as well.

@@ -186,7 +186,8 @@ def recalled(n: int, errors: float, rng: np.random.Generator) -> tuple[Bools, Bo
     """Return which of n values a model spells whole or nearly, and the share of their pieces of four it gets right."""
     if not errors:
         return np.ones(n, bool), np.ones(n, bool), np.ones(n)
-    values, rows = sample_values(), []
+    values = sample_values()
+    rows = []
     for row in range(n):
         value = values[row % len(values)]
         wrong = rng.random(len(value)) < errors
@@ -216,10 +217,8 @@ def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]
     The lowest loss finds all that leaks, the published attack half of it.
     """
     member, cluster = rows_of(audit)
-    whole, partly = (
-        audit.leaks("reconstruction", "excess_pr"),
-        audit.leaks("reconstruction", "excess_hamming"),
-    )
+    whole = audit.leaks("reconstruction", "excess_pr")
+    partly = audit.leaks("reconstruction", "excess_hamming")
     # What is known, or partly known, without memory cannot be gained by it.
     given = member & occurs(whole / (1 - KNOWN), cluster, audit.correlation, rng)
     if audit.input_only:
@@ -275,14 +274,16 @@ def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]
     table = replace(table, weight=weight, near={**table.near, "weight": weight})
     everything = reconstruction_scores.methods_by_metric(table, (*LIMITED, VALUES, DOCUMENTS))
     held = {metric: names for metric, names in everything.items() if metric in wanted}
-    kinds, streams = KindsCheck(reconstruction_scores.APART, by_lot=True), Streams(rng)
+    kinds = KindsCheck(reconstruction_scores.APART, by_lot=True)
+    streams = Streams(rng)
     needed = {*wanted, POWER, *(named(GAIN, method) for method in METHODS)}
     needed |= {name for names in held.values() for name in names}
     populations = Populations(population, population)
     jobs: Iterable[Any] = reconstruction_scores.jobs(table, streams, kinds, populations)
     measured: list[Measurement] = [job() for job in jobs if job.args[0] in needed]
     reconstruction_scores.test_kinds({}, table, streams, kinds)
-    n, total = int(table.member.sum()), int(member.sum())
+    n = int(table.member.sum())
+    total = int(member.sum())
     return Result(
         "reconstruction",
         measurements=tuple(measured),
@@ -350,7 +351,8 @@ def memorisation(
     totals = dict.fromkeys(IDENTIFYING_WAYS.values(), personal)
     measured = measure_questions(table, np.zeros(len(table)), rng, SILENT, totals)
     blind: Any = SimpleNamespace(confounded=None, checks=())
-    n_tried, total = int(table.member.sum()), int(member.sum())
+    n_tried = int(table.member.sum())
+    total = int(member.sum())
     return Result(
         "memorisation",
         measurements=measured,
@@ -426,7 +428,8 @@ def attributes(audit: Audit, rng: np.random.Generator) -> Result:
     jobs: list[Any] = [
         job for job in attribute_measures.jobs(table, streams, population) if _limited(job, limited)
     ]
-    n, total = int(table.member.sum()), int(member.sum())
+    n = int(table.member.sum())
+    total = int(member.sum())
     return Result(
         "attribute_inference",
         measurements=tuple(job() for job in jobs),
@@ -507,7 +510,8 @@ def canaries(audit: Audit, rng: np.random.Generator, ranks: Ints | None = None) 
         rng: the source of randomness.
         ranks: of planted canaries, instead.
     """
-    n, total = audit.documents, DIGITS**LENGTH
+    n = audit.documents
+    total = DIGITS**LENGTH
     included = rng.random(n) < 0.5
     first, early, bits = (
         audit.leaks("canaries", name) for name in ("excess", "excess_top3", "excess_exposure")
@@ -533,7 +537,8 @@ def canaries(audit: Audit, rng: np.random.Generator, ranks: Ints | None = None) 
         rows.append(
             (canary, Outcome(n_candidates=DIGITS, strongest=found, enumerated=True, ranked=ranked))
         )
-    tried, outcomes = [row[0] for row in rows], [row[1] for row in rows]
+    tried = [row[0] for row in rows]
+    outcomes = [row[1] for row in rows]
     measured = canary_measures.measure_table(table_of(tried, outcomes), rng)
     delta = Canaries().delta
     privacy = canary_attack.measure_privacy(

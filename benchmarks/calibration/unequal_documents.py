@@ -172,7 +172,9 @@ def page(content: dict[str, Any]) -> str:
         ]
         lines += ["|---|---|---|---|---|---|---|"]
         for row in content["cells"]:
-            cell, before, after = row["cell"], row["documents as they are"], row["effective number"]
+            cell = row["cell"]
+            before = row["documents as they are"]
+            after = row["effective number"]
             if cell["known"] != known:
                 continue
             leak = f"{cell['leak']:g}" + (", by size" if cell["proportional"] else "")

@@ -45,7 +45,8 @@ def attack_model(work: Work, *, argument: tuple[str, TaskKind, bool]) -> Result:
     corpus, task, bimodal = argument
     setting = _setting(corpus, task, bimodal=bimodal, tiny=work.tiny)
     log = _train(setting, work)
-    kept, results = work.folder_of("cdmi"), work.folder / "records"
+    kept = work.folder_of("cdmi")
+    results = work.folder / "records"
     results.mkdir(exist_ok=True)
     data = cdmi_tables.make_data(setting, sources(work)[corpus], kept, SHARES[corpus])
 
@@ -102,7 +103,8 @@ def sources(work: Work) -> dict[str, Path]:
 
 def _train(setting: Setting, work: Work) -> Json:
     """Import the corpus, make the start and train, each once; what came of it."""
-    kept, given = work.folder_of("cdmi"), sources(work)
+    kept = work.folder_of("cdmi")
+    given = sources(work)
 
     def make() -> Json:
         data = cdmi_tables.make_data(setting, given[setting.corpus], kept, SHARES[setting.corpus])

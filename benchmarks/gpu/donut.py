@@ -35,9 +35,12 @@ SIDES = {
 SIZES = {False: Sizes(160, 340, 3000), True: Sizes(2, 6, 4)}
 """Providers in (two invoices each), public ones (one each), and those that it learns to read from
 (two each)."""
-DIMENSION, PIECES, POSITIONS = 64, 600, 64
+DIMENSION = 64
+PIECES = 600
+POSITIONS = 64
 EPOCHS = {False: 20, True: 2}
-LEARNING_RATE, BATCH = 1e-3, {False: 32, True: 4}
+LEARNING_RATE = 1e-3
+BATCH = {False: 32, True: 4}
 ROUND, MOST_ROUNDS = 24_000, 10
 """Samples of a round, and rounds."""
 FIRST_ROUNDS, FIRST_READ = 2, "trade"
@@ -127,8 +130,10 @@ def shared_data(work: Work) -> tuple[Corpus, Corpus]:
 
     Made once for all resolutions.
     """
-    kept, sizes = work.folder_of("donut"), SIZES[work.tiny]
-    data, others = kept / "data", kept / "others"
+    kept = work.folder_of("donut")
+    sizes = SIZES[work.tiny]
+    data = kept / "data"
+    others = kept / "others"
 
     def write(folder: Path) -> None:
         recipe = TrainingRecipe(

@@ -44,8 +44,10 @@ def train_checkpoints(work: Work, *, argument: str) -> Result:
 def attack_checkpoint(work: Work, *, argument: tuple[str, int]) -> Result:
     """Attack the weights after the epoch that has this place in `EPOCHS`."""
     corpus, place = argument
-    setting, epoch = setting_of(corpus, tiny=work.tiny), EPOCHS[work.tiny][place]
-    kept, results = work.folder_of("cdmi"), work.folder / "records"
+    setting = setting_of(corpus, tiny=work.tiny)
+    epoch = EPOCHS[work.tiny][place]
+    kept = work.folder_of("cdmi")
+    results = work.folder / "records"
     results.mkdir(exist_ok=True)
     criterion = f"epoch-{epoch}"
     record = results / f"{setting.name}-{criterion}.json"
@@ -88,7 +90,8 @@ def setting_of(corpus: str, *, tiny: bool) -> Setting:
 
 
 def _train(setting: Setting, work: Work) -> Json:
-    kept, given = work.folder_of("cdmi"), sources(work)
+    kept = work.folder_of("cdmi")
+    given = sources(work)
     data = cdmi_tables.make_data(setting, given[setting.corpus], kept, SHARES[setting.corpus])
     cdmi_tables.make_pretrained(
         given["backbone"], kept / "pretrained", None, longest_row(POSITIONS)

@@ -39,7 +39,8 @@ WORDS = {False: 300, True: 20}
 """Of a page, of four letters and a space each: 1,500 tokens of characters."""
 PAGES, QUESTIONS = {False: 4, True: 2}, {False: 8, True: 2}
 """Pages, and questions about each."""
-NEW_TOKENS, ANSWER = 16, "1,234.56"
+NEW_TOKENS = 16
+ANSWER = "1,234.56"
 
 
 def measure(work: Work, *, argument: str) -> Result:
@@ -189,7 +190,8 @@ def scan(work: Work, folder: Path) -> Json:
     from audit.workflows.run import run_scan
     from audit.workflows.session import open_session
 
-    data, out = work.folder / "data", work.folder / "scan"
+    data = work.folder / "data"
+    out = work.folder / "scan"
     for place in (data, out):
         shutil.rmtree(place, ignore_errors=True)
     asked_pages.corpus(data, members=4, heldout=4, images=False)
@@ -209,7 +211,8 @@ def scan(work: Work, folder: Path) -> Json:
 
 def lines(name: str, found: dict[str, Any]) -> list[str]:
     """Write the table."""
-    written, loaded = found["written"], found["loaded"]
+    written = found["written"]
+    loaded = found["loaded"]
     text = [
         f"{written['parameters']:,} parameters, {written['bytes'] / 1e9:.1f} GB on disk, held in {loaded['dtype']} on "
         f"{', '.join(loaded['devices'])}: {loaded['weights MB']:,.0f} MB of weights. Loaded, hashed and checked in "

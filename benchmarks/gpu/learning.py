@@ -125,7 +125,8 @@ def learn_to_read(
     reached: list[Json] = []
     folder = start
     for number in range(most):
-        before, folder = folder, work.folder / f"round-{number}"
+        before = folder
+        folder = work.folder / f"round-{number}"
         job = partial(_one_round, before, folder, draw, number, recipe, corpus, work)
         reached.append(work.step(f"round-{number}", job, ROUND_SECONDS))
         if enough(reached[-1]) or work.tiny:

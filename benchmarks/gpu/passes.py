@@ -103,7 +103,8 @@ def measure_way(
         return {"failure": "needs CUDA"}
     n_rows = max(1, target.batch_tokens // bucket)
     inputs = random_inputs(target, n_rows, bucket)
-    own, device = target.forward._encoder, target.card.device
+    own = target.forward._encoder
+    device = target.card.device
     reset_peak(device)
     apart = None
     torch.compiler.reset()
@@ -155,7 +156,8 @@ def run_pass(
     target: EncoderTarget, encoder: Callable[..., Any], inputs: dict[str, torch.Tensor]
 ) -> torch.Tensor:
     """One pass as `Forward` does it: in inference mode, under autocast."""
-    device, dtype = target.card.device, target.card.dtype
+    device = target.card.device
+    dtype = target.card.dtype
     with (
         torch.inference_mode(),
         torch.autocast(device, torch.bfloat16, enabled=dtype == "bfloat16"),
@@ -168,7 +170,8 @@ def random_inputs(target: EncoderTarget, n_rows: int, bucket: int) -> dict[str, 
     """Rows that fill a bucket, but for the one token that keeps the attention mask."""
     rng = np.random.default_rng(0)
     ids = rng.integers(5, target.model.config.vocab_size, (n_rows, bucket))
-    mask, corners = np.ones_like(ids), rng.integers(0, 900, (n_rows, bucket, 2))
+    mask = np.ones_like(ids)
+    corners = rng.integers(0, 900, (n_rows, bucket, 2))
     mask[:, -1] = 0
     boxes = np.concatenate([corners, corners + np.array([60, 12])], axis=2) / 1000
     return target.family.inputs(ids, mask, boxes, target.card.device)
@@ -186,7 +189,8 @@ def timed(
     for _ in range(2):  # graphs are recorded by the second and third pass
         run()
     cdmi_speed.wait_for(device)
-    done, began = 0, time.perf_counter()
+    done = 0
+    began = time.perf_counter()
     while time.perf_counter() - began < seconds:
         for _ in range(3):
             states = run()

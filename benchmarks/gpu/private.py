@@ -26,14 +26,16 @@ NOTE = (
     "accounting. Balanced accuracy in per cent at s = 5, 95 % intervals over providers, one training; the paper's are "
     "accuracy of answers (table A2) and plain accuracy of AZK (table A6)."
 )
-TINY_ROUNDS, TINY_NORM = 2, 0.3
+TINY_ROUNDS = 2
+TINY_NORM = 0.3
 
 
 def train_and_attack(work: Work, *, argument: tuple[str, float]) -> Result:
     """Train one model, which goes on from its ledger after a kill, then scan it."""
     corpus, _ = shared_data(work)
     run = provider_invoices_dp.Run(argument[0], "full", argument[1])
-    model, result = work.folder / "model", work.folder / "model.json"
+    model = work.folder / "model"
+    result = work.folder / "model.json"
 
     def train() -> Json:
         names = sorted({document.provider for document in corpus.of("member") if document.provider})

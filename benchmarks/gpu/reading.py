@@ -42,13 +42,16 @@ SHAPE = {
     True: {"d_model": 32, "d_kv": 16, "num_heads": 2, "d_ff": 32, "num_layers": 1},
 }
 """T5-small's (62 million parameters with its vocabulary); no picture: words and boxes alone."""
-PIECES, TOKENS = 4000, 384
+PIECES = 4000
+TOKENS = 384
 READS = 0.55
 """The held-out ANLS, its interval's lower end, from which anything is measured."""
-ROUND, MOST_ROUNDS = 50_000, 12
+ROUND = 50_000
+MOST_ROUNDS = 12
 EPOCHS, RATE, BATCH = {False: 1, True: 6}, {False: 5e-4, True: 1e-2}, {False: 64, True: 8}
 """Of a round; a tiny model learns at least where answers end, so that it is soon done with them."""
-FINE_RATE, FINE_EPOCHS = 2e-4, {False: 10, True: 1}
+FINE_RATE = 2e-4
+FINE_EPOCHS = {False: 10, True: 1}
 NOTE = (
     "VT5 of T5-small's size without a picture, weights fresh, taught to read invoices of other providers, then for 10 "
     "epochs the members' (two invoices of each provider in). Intervals are 95 %, over providers; one training."
@@ -84,7 +87,9 @@ def teach(work: Work) -> Result:
 def attack(work: Work) -> Result:
     """Fine-tune on the members and attack: table A6, the gap of tables 1 and A5, and the memorisation test by key."""
     corpus, _ = shared_data(work)
-    model, out, result = work.folder / "model", work.folder / "report", work.folder / "model.json"
+    model = work.folder / "model"
+    out = work.folder / "report"
+    result = work.folder / "model.json"
     log = work.folder / "model.training.json"
     recipe = AnsweringRecipe(
         epochs=FINE_EPOCHS[work.tiny],
@@ -136,8 +141,10 @@ def reads_well(reached: Json) -> bool:
 
 def shared_data(work: Work) -> tuple[Corpus, Corpus]:
     """The audited invoices and those of other providers, as an OCR reads them; made once."""
-    kept, sizes = work.folder_of("reading"), SIZES[work.tiny]
-    data, others = kept / "data", kept / "others"
+    kept = work.folder_of("reading")
+    sizes = SIZES[work.tiny]
+    data = kept / "data"
+    others = kept / "others"
     made_once(data, partial(invoices_read.make_data, sizes=sizes, kind="question-answering"))
     change = partial(invoices_read.misread, seed=1)
     made_once(others, partial(write_others, sizes=sizes, drawn=False, change=change))
@@ -147,7 +154,8 @@ def shared_data(work: Work) -> tuple[Corpus, Corpus]:
 def write_start(folder: Path, others: Corpus, work: Work) -> Json:
     """A VT5 with fresh weights; its vocabulary is learnt from invoices that nobody audits."""
     tokenizer = train_tokenizer(texts_of(others), n_pieces=PIECES, max_tokens=TOKENS)
-    tokenizer.bos_token, tokenizer.eos_token = tokenizer.cls_token, tokenizer.sep_token
+    tokenizer.bos_token = tokenizer.cls_token
+    tokenizer.eos_token = tokenizer.sep_token
     config = VT5Config(
         vocab_size=len(tokenizer),
         dropout_rate=0.0,

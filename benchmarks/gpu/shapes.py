@@ -40,10 +40,8 @@ def config_of(name: str, *, tiny: bool = False) -> tuple[Any, Any, Any]:
     from text_zoo import byte_tokenizer
 
     shape = SHAPES[name]
-    kind, sizes = (
-        shape["kind"],
-        {} if tiny else merged(SHAPES["shared"].get(shape["kind"], {}), shape["config"]),
-    )
+    kind = shape["kind"]
+    sizes = {} if tiny else merged(SHAPES["shared"].get(shape["kind"], {}), shape["config"])
     family = None
     if kind == "llama":
         words = byte_tokenizer(template=True)
@@ -97,7 +95,8 @@ def write_shape(folder: Path, name: str, device: str, *, tiny: bool = False) -> 
     dtype = torch.float32 if SHAPES[name]["kind"] == "donut" else torch.bfloat16
     model = empty_model(config, dtype)
     folder.mkdir(parents=True, exist_ok=True)
-    config.architectures, config.dtype = [type(model).__name__], dtype
+    config.architectures = [type(model).__name__]
+    config.dtype = dtype
     config.save_pretrained(folder)
     words.save_pretrained(folder)
     ends = {"eos_token_id": words.eos_token_id, "pad_token_id": words.pad_token_id}
@@ -159,6 +158,7 @@ def _shards(model: Any, device: str) -> Iterator[dict[str, torch.Tensor]]:
         size += own.numel() * own.element_size()
         if size >= SHARD:
             yield shard
-            shard, size = {}, 0
+            shard = {}
+            size = 0
     if shard:
         yield shard

@@ -106,9 +106,11 @@ def preflight(case: Case, attack: Reconstruction, trials: Sequence[Trial], work:
         def attempt(self, trial: Trial) -> Attempt:
             return attack.attempt(case, trial, cdmi_speed.source_of(trial))
 
-    alike, steps = 0.0, 0
+    alike = 0.0
+    steps = 0
     for _, outcome in drive(Preflight(One(), exact, rounded), trials, 1):
-        alike, steps = alike + sum(outcome), steps + len(outcome)
+        alike += sum(outcome)
+        steps += len(outcome)
         if steps >= (8 if work.tiny else PREFLIGHT):
             break
     return {"alike": alike, "decisions": steps}

@@ -9,7 +9,8 @@ from typing import Any
 
 from audit.files import write_atomically
 
-JSON, MARKDOWN = "tables.json", "tables.md"
+JSON = "tables.json"
+MARKDOWN = "tables.md"
 TINY = (
     "**TINY RUN: tiny models with random weights on a few invented pages. It shows that every piece runs; no number "
     "here is a result.**"
@@ -27,7 +28,8 @@ class Tables:
     """
 
     def __init__(self, out: Path, work: Path, *, tiny: bool) -> None:
-        self._folders, self._tiny = (out, work), tiny
+        self._folders = (out, work)
+        self._tiny = tiny
         self._found: dict[str, dict[str, Any]] = {}
         for folder in self._folders:
             folder.mkdir(parents=True, exist_ok=True)

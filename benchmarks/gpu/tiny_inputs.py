@@ -37,7 +37,8 @@ def write_sroie(folder: Path, receipts: list[Receipt]) -> None:
     for kind in ("img", "box", "key"):
         (folder / kind).mkdir(parents=True)
     for number, receipt in enumerate(receipts):
-        page, name = write(receipt), f"{number:03d}"
+        page = write(receipt)
+        name = f"{number:03d}"
         (folder / "img" / f"{name}.png").write_bytes(page.png())
         rows = []
         for word in page.words:
@@ -57,7 +58,8 @@ def write_funsd(folder: Path, receipts: list[Receipt]) -> None:
     for kind in ("annotations", "images"):
         (folder / kind).mkdir(parents=True)
     for number, receipt in enumerate(receipts):
-        page, name = write(receipt), f"{number:03d}"
+        page = write(receipt)
+        name = f"{number:03d}"
         (folder / "images" / f"{name}.png").write_bytes(page.png())
         owner = {
             index: place for place, entity in enumerate(page.entities) for index in entity.words

@@ -60,7 +60,9 @@ from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 
 PROMPT = "{text}\nQuestion: {question}\nAnswer:"
-N_PAGES, N_CANARIES, EPOCHS = 80, 64, 40
+N_PAGES = 80
+N_CANARIES = 64
+EPOCHS = 40
 SPLITS: tuple[Split, ...] = ("member", "heldout", "public")
 DESIGNS: Mapping[str, Mapping[str, Any]] = {
     "remembered": {"pattern": ("pin", "names", "mixed"), "repeat": (1, 4, 16)},
@@ -97,7 +99,8 @@ class Work:
     """An attack on a case, as work for the engine's driver."""
 
     def __init__(self, attack: Attack, case: Case) -> None:
-        self.attack, self.case = attack, case
+        self.attack = attack
+        self.case = case
 
     def attempt(self, trial: Trial) -> Attempt:
         """One trial, with random numbers of its own."""
@@ -116,7 +119,8 @@ def forms(folder: Path, *, seed: int = 7, numbers: Sequence[int] = range(3 * N_P
     for index in range(3 * N_PAGES):
         split = SPLITS[index // N_PAGES]
         name = " ".join("".join(rng.choice(syllables, 2)).capitalize() for _ in range(2))
-        town, number = str(rng.choice(towns)), "".join(rng.choice([*"0123456789"], 7))
+        town = str(rng.choice(towns))
+        number = "".join(rng.choice([*"0123456789"], 7))
         text = f"Request form {numbers[index]} of {name} : the town is {town} , the number is {number} . Signed {name}"
         asked = (
             Question("town", "What is the town?", (town,), category="location"),

@@ -146,7 +146,8 @@ def _words(line: dict[str, Any]) -> str:
         f"{name} {one['relaxed']['hdt']:.2f}/{one['exact']['hdt']:.2f} (rank {one['exact']['rank']})"
         for name, one in line["patterns"].items()
     )
-    training, useful = line["training"], line["utility"]
+    training = line["training"]
+    useful = line["utility"]
     return (
         f"{line['row']} R={line['repeat']} #{line['number']}: HDT relaxed/exact {found};"
         f" F1 {useful['slot_f1']:.3f}, intents {useful['intent_accuracy']:.3f};"

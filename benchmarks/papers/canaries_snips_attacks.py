@@ -107,7 +107,9 @@ def continuous(target: NluTarget, secret: Secret, rng: np.random.Generator) -> I
     Vectors start as large as the table's; steps, starts and choice among them as in the relaxed
     attack.
     """
-    model, page, n_starts = target.model, secret.page, SETTINGS.n_restarts
+    model = target.model
+    page = secret.page
+    n_starts = SETTINGS.n_restarts
     with torch.no_grad():
         table = model.input_table().detach()
     shown = table[torch.from_numpy(secret.candidates)]
@@ -149,7 +151,9 @@ def usefulness(target: NluTarget, documents: Sequence[Document]) -> dict[str, fl
             BIO.spans([target.labels[tag] for tag in tags])
             for tags in (page.labels, table.argmax(axis=1))
         )
-        right, true, said = right + len(a & b), true + len(a), said + len(b)
+        right += len(a & b)
+        true += len(a)
+        said += len(b)
     named = np.array(target.ask([BestIntent(page) for page in pages])) == np.array(
         [page.intent for page in pages]
     )

@@ -213,7 +213,8 @@ def train(
     9 of 10 copies train, the others validate (R = 1: trains).
     """
     n_training = 1 if cell.repeat == 1 else round(0.9 * cell.repeat)
-    training, validation = list(data.training), list(data.validation)
+    training = list(data.training)
+    validation = list(data.validation)
     for name, completion in completions(cell.number, settings.length).items():
         canary = utterance(completion, name)
         training += [canary] * n_training

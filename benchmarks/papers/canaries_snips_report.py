@@ -141,7 +141,8 @@ def write_report(lines: Sequence[Line], settings: Settings, out: Path) -> None:
 def _head(lines: Sequence[Line], settings: Settings) -> str:
     recipe = settings.recipe
     sizes = [len(cell) for cell in _cells(lines).values()]
-    least, most = min(sizes), max(sizes)
+    least = min(sizes)
+    most = max(sizes)
     pieces = f"the word-piece embeddings of {settings.embeddings} (the mean of a word's pieces, brought to size by PCA)"
     return HEAD.format(
         processor=platform.machine(),

@@ -203,18 +203,17 @@ def fit(training: Training) -> dict[str, Any]:
 
     Return the minutes, the pages and the mean loss of each epoch.
     """
-    recipe, device, state = (
-        training.recipe,
-        training.device,
-        training.state.with_suffix(".state.pt"),
-    )
+    recipe = training.recipe
+    device = training.device
+    state = training.state.with_suffix(".state.pt")
     target = load(training.start)
     pages = [
         page
         for page in map(target.encode, manifest.load(training.data).of(training.split))
         if page is not None
     ]
-    model, tokenizer = target.model.to(device).train(), target.encoder.tokenizer
+    model = target.model.to(device).train()
+    tokenizer = target.encoder.tokenizer
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay
     )
@@ -282,7 +281,8 @@ def run_epoch(
 
 def batches(pages: Sequence[Encoding], recipe: Recipe, epoch: int) -> Iterator[list[Encoding]]:
     """Draw the batches of an epoch, each of pages of similar length."""
-    rng, size = np.random.default_rng([recipe.seed, epoch]), recipe.batch_size
+    rng = np.random.default_rng([recipe.seed, epoch])
+    size = recipe.batch_size
     order = rng.permutation(len(pages))
     drawn: list[list[Encoding]] = []
     for begin in range(0, len(order), size * BUCKET):
@@ -349,7 +349,8 @@ def signed(interval: Interval) -> str:
 
 
 def _units(rows: Mapping[str, Any], values: Sequence[float]) -> UnitScores:
-    documents, splits = [row[0] for row in rows.values()], {row[1] for row in rows.values()}
+    documents = [row[0] for row in rows.values()]
+    splits = {row[1] for row in rows.values()}
     # A split alone is a mean of its own; of two, the unseen one is subtracted.
     member = np.array([len(splits) == 1 or row[1] == "member" for row in rows.values()])
     return UnitScores(list(rows), documents, member, np.array(values), limits=(0.0, 1.0))

@@ -198,7 +198,8 @@ def numbers_of(
     if "member" in rows:
         found["candidate_recall"] = proportion(rows["member"].reached, rows["member"].cluster)
     numbers = {name: Number.of(interval) for name, interval in found.items()}
-    public, heldout = case.references.auxiliary, case.corpus.of("heldout")
+    public = case.references.auxiliary
+    heldout = case.corpus.of("heldout")
     assert public is not None
     drawn = int(streams["public_accuracy"].integers(2**32))
     ((skill, _),) = measure_task(public, heldout, drawn)

@@ -298,8 +298,10 @@ def differences(rows: list[Row]) -> list[str]:
 
 def sentence(row: Row) -> str:
     """How a row stands to the paper's."""
-    ipf, exact = row.numbers.get("ipf.member"), row.numbers.get("acc_at_100.member.attack")
-    power, heldout = row.numbers.get("candidate_recall"), row.numbers.get("ipf.heldout")
+    ipf = row.numbers.get("ipf.member")
+    exact = row.numbers.get("acc_at_100.member.attack")
+    power = row.numbers.get("candidate_recall")
+    heldout = row.numbers.get("ipf.heldout")
     theirs = row.paper[1]
     if ipf is None or exact is None or power is None:
         return "not resolved with this sample."

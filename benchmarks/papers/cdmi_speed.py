@@ -221,7 +221,8 @@ class Loop:
     def _attempt(
         self, page: Encoding, positions: Sequence[int], rng: np.random.Generator, *, judged: bool
     ) -> list[int]:
-        attack, tokens = self.attack, list[int]()
+        attack = self.attack
+        tokens = list[int]()
         for step, position in enumerate(positions):
             ids, logits = self._proposed(page, position)
             temperature = temperature_at(step, attack.temperature, attack.temperature_start)
@@ -268,10 +269,14 @@ class Loop:
 
 def padded(target: Any, rows: Sequence[Any], page: Encoding) -> dict[str, torch.Tensor]:
     """The model's inputs for these token ids on one page, padded as docaudit pads them."""
-    length, bucket = len(page.ids), bucket_of(len(page.ids))
+    length = len(page.ids)
+    bucket = bucket_of(len(page.ids))
     ids = np.full((len(rows), bucket), target.encoder.tokenizer.pad_token_id, np.int64)
-    mask, boxes = np.zeros_like(ids), np.zeros((*ids.shape, 4))
-    ids[:, :length], mask[:, :length], boxes[:, :length] = np.stack(rows), 1, page.boxes
+    mask = np.zeros_like(ids)
+    boxes = np.zeros((*ids.shape, 4))
+    ids[:, :length] = np.stack(rows)
+    mask[:, :length] = 1
+    boxes[:, :length] = page.boxes
     inputs: dict[str, torch.Tensor] = target.family.inputs(ids, mask, boxes, target.card.device)
     return inputs
 
@@ -343,7 +348,9 @@ def trie_size(shots: Sequence[dict[str, Any]]) -> int:
 def flop(target: Any, lengths: Sequence[int]) -> float:
     """Floating-point operations of one forward pass of the encoder over rows of these lengths, padding left out."""
     config = target.model.config
-    hidden, inner, layers = config.hidden_size, config.intermediate_size, config.num_hidden_layers
+    hidden = config.hidden_size
+    inner = config.intermediate_size
+    layers = config.num_hidden_layers
     rows = np.array(lengths, float)
     per_layer = rows * 2 * (4 * hidden**2 + 2 * hidden * inner) + 4 * rows**2 * hidden
     return float(layers * per_layer.sum())
@@ -359,12 +366,15 @@ def wait_for(device: str) -> None:
 
 def matmul_rate(target: Any, dtype_name: str, seconds: float = 2.0) -> float:
     """The machine's own rate, operations per second: the encoder's largest product at the size of one batch."""
-    config, dtype, device = target.model.config, getattr(torch, dtype_name), target.card.device
+    config = target.model.config
+    dtype = getattr(torch, dtype_name)
+    device = target.card.device
     a = torch.randn(target.batch_tokens, config.hidden_size, dtype=dtype, device=device)
     b = torch.randn(config.hidden_size, config.intermediate_size, dtype=dtype, device=device)
     a @ b
     wait_for(device)
-    done, began = 0, time.perf_counter()
+    done = 0
+    began = time.perf_counter()
     while time.perf_counter() - began < seconds:
         for _ in range(10):
             a @ b
@@ -439,7 +449,8 @@ def invented_case(
             Word(f"w{rng.integers(5, base.vocab_size)}", (x, y, x + 60.0, y + 12.0))
             for x, y in corners.tolist()
         )
-        start, length = int(rng.integers(n_words - 15)), int(np.clip(rng.poisson(2.6) + 3, 3, 15))
+        start = int(rng.integers(n_words - 15))
+        length = int(np.clip(rng.poisson(2.6) + 3, 3, 15))
         field = Entity("e", "X", "misc", tuple(range(start, start + length)))
         documents.append(
             Document(f"d{number}", "member", words, size=(1000, 1000), entities=(field,))

@@ -18,8 +18,11 @@ from numpy.typing import NDArray
 
 from benchmarks.papers.membership_methods_models import IGNORED, Row, collated, logits_of
 
-RATE, MAX_STEPS, THRESHOLD = 1e-3, 200, 1e-3
-BETAS, EPSILON = (0.9, 0.999), 1e-8
+RATE = 1e-3
+MAX_STEPS = 200
+THRESHOLD = 1e-3
+BETAS = (0.9, 0.999)
+EPSILON = 1e-8
 
 
 def parts_of(model: Any) -> tuple[Any, Any, Any, float]:
@@ -47,7 +50,10 @@ def features(model: Any, rows: list[Row]) -> NDArray[np.float64]:
     linear, norm, head, scale = parts_of(model)
     for parameter in model.parameters():
         parameter.requires_grad_(False)
-    inputs, rests, labels, residuals = [], [], [], []
+    inputs = []
+    rests = []
+    labels = []
+    residuals = []
     kept: dict[str, torch.Tensor] = {}
     hooks = [
         linear.register_forward_hook(lambda _, given, made: kept.update(x=given[0], y=made)),
@@ -116,7 +122,8 @@ def _adapt(
         return each.sum(1) / read.sum(1), right
 
     losses, before = run()
-    steps, active = torch.zeros(count), torch.ones(count, dtype=torch.bool)
+    steps = torch.zeros(count)
+    active = torch.ones(count, dtype=torch.bool)
     for step in range(1, MAX_STEPS + 1):
         gradients = torch.autograd.grad(losses.sum(), weights)
         with torch.no_grad():

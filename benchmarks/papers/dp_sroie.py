@@ -56,10 +56,12 @@ from benchmarks.performance.dp_engines import trained as trained_parameters
 HERE = Path(__file__).parent
 OUT = HERE / "dp_sroie"
 SEED = 0
-LEARNING_RATE, BATCH = 5e-4, 8
+LEARNING_RATE = 5e-4
+BATCH = 8
 SHARE, N_CANDIDATES = 0.04, 16
 """Of the fields, and of the attack's candidates, as in `cdmi_tables.py`."""
-ENGINE_PAGES, ENGINE_ROUNDS = 16, 2
+ENGINE_PAGES = 16
+ENGINE_ROUNDS = 2
 METRICS = (
     "pr.member.attack",
     "excess_hamming.unique",
@@ -144,7 +146,8 @@ def _recipe(epochs: int) -> Recipe:
 
 def train_plainly(start: Path, corpus: Corpus, work: Path, recipe: Recipe) -> tuple[Path, float]:
     """The model before, and the seconds of its training."""
-    folder, log = work / "before", work / "before.seconds.json"
+    folder = work / "before"
+    log = work / "before.seconds.json"
     if not log.exists():
         target = load(start, labels=corpus.manifest.task.labels)
         pages = [page for page in map(target.encode, corpus.of("member")) if page is not None]
@@ -161,11 +164,9 @@ def train_with_guarantee(
     start: Path, corpus: Corpus, work: Path, run: Run, steps: int
 ) -> tuple[Path, float | None]:
     """A model after, and the seconds of its training: none where it was interrupted and went on."""
-    folder, log, making = (
-        work / run.name,
-        work / f"{run.name}.seconds.json",
-        work / f"private-{run.name}",
-    )
+    folder = work / run.name
+    log = work / f"{run.name}.seconds.json"
+    making = work / f"private-{run.name}"
     if not log.exists():
         in_one_go = not making.exists()
         options = DpOptions(
@@ -204,7 +205,8 @@ def audit(model: Path, data: Path, work: Path, name: str, training: dict[str, An
 def engines(start: Path, corpus: Corpus) -> dict[str, Any]:
     """Processor seconds of each engine on the same member documents, and their ratios to a plain batch."""
     torch.set_num_threads(1)
-    learner, rng = open_learner(start, corpus), np.random.default_rng(SEED)
+    learner = open_learner(start, corpus)
+    rng = np.random.default_rng(SEED)
     drawn = [
         (learner.samples_of(document, rng), (1.0,))
         for document in corpus.of("member")[:ENGINE_PAGES]

@@ -52,8 +52,11 @@ SEED = 0
 MISREAD = 0.02
 """The share of characters that have a look-alike and are read as it."""
 ALIKE = str.maketrans("0158olieantsmgOLIBSZ", "OlSB01lcorf5nq011852")
-TOKENS, WIDTH, LAYERS = 320, 96, 2
-LEARNING_RATE, BATCH = 2e-3, 24
+TOKENS = 320
+WIDTH = 96
+LAYERS = 2
+LEARNING_RATE = 2e-3
+BATCH = 24
 ATTACKS = ("provider_membership", "membership")
 
 
@@ -87,7 +90,8 @@ def main() -> None:
     )
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    data, sizes = options.work / "data", Sizes(options.providers // 2, 40, options.pretraining)
+    data = options.work / "data"
+    sizes = Sizes(options.providers // 2, 40, options.pretraining)
     if not data.exists():
         make_data(data, sizes)
     corpus = manifest.load(data)
@@ -173,7 +177,8 @@ def fit(
     recipe = AnsweringRecipe(
         epochs=epochs, learning_rate=LEARNING_RATE, batch_size=BATCH, seed=SEED
     )
-    target, samples = load_extractive(start), pointed_samples(corpus, documents)
+    target = load_extractive(start)
+    samples = pointed_samples(corpus, documents)
     began = time.monotonic()
     losses = fit_extractive(target, samples, recipe, Epochs(folder.name, epochs))
     save_answering(target.model, start, folder)

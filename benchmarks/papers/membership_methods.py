@@ -68,7 +68,10 @@ AUDITS = {
 }
 """Targets with their references, by what they show."""
 TARGETS = ("target", "clean", "baseline")
-AREA, LOW_LIMIT, LEVEL, RATE = 0.65, 0.15, 0.05, 0.01
+AREA = 0.65
+LOW_LIMIT = 0.15
+LEVEL = 0.05
+RATE = 0.01
 SIZES = (72, 150, 300)
 SCORED = ("member", "heldout")
 
@@ -249,10 +252,12 @@ _bounds = functools.cache(lambda value, n: beta_bounds(value, np.float64(n), TAI
 
 def low_interval(members: Floats, others: Floats) -> Interval:
     """Give what `low_advantage` does; what depends on the numbers of documents alone is kept."""
-    n, rate = others.size, lowest_resolved(others.size)
+    n = others.size
+    rate = lowest_resolved(others.size)
     assert rate is not None
     above, below = _places(n, rate)
-    thresholds, ranked = np.sort(others), np.sort(members)
+    thresholds = np.sort(others)
+    ranked = np.sort(members)
     value = (
         1
         - float(np.searchsorted(ranked, thresholds[quantile_index(rate, n)], "right"))
@@ -262,8 +267,10 @@ def low_interval(members: Floats, others: Floats) -> Interval:
     at_least = 1 - np.searchsorted(ranked, padded[np.minimum(above, n + 1)], "right") / members.size
     at_most = 1 - np.searchsorted(ranked, padded[below], "left") / members.size
     lower, upper = _bounds(value, members.size)
-    down, up = np.hypot(value - lower, value - at_least), np.hypot(upper - value, at_most - value)
-    lower, upper = np.maximum(0.0, value - down), np.minimum(1.0, value + up)
+    down = np.hypot(value - lower, value - at_least)
+    up = np.hypot(upper - value, at_most - value)
+    lower = np.maximum(0.0, value - down)
+    upper = np.minimum(1.0, value + up)
     return make_interval(value, lower, upper, n=members.size, method="").transform(
         lambda share: share - rate
     )
@@ -271,8 +278,10 @@ def low_interval(members: Floats, others: Floats) -> Interval:
 
 def held(score: Floats, chosen: Sides) -> tuple[float, bool]:
     """Hold a score of chosen documents against both limits: the least p, and whether both intervals lie within."""
-    members, others = score[chosen[0]], score[chosen[1]]
-    area, low = auc_interval(members, others), low_interval(members, others)
+    members = score[chosen[0]]
+    others = score[chosen[1]]
+    area = auc_interval(members, others)
+    low = low_interval(members, others)
     below = auc_interval(-members, -others).p_above(AREA) if area.high < 0.5 else 1.0
     p = min(area.p_above(AREA), below, low.p_above(LOW_LIMIT))
     return p, area.low >= 1 - AREA and area.high <= AREA and low.high <= LOW_LIMIT
@@ -300,7 +309,8 @@ def verdicts(
     return violated, passed, len(there[0])
 
 
-EVERYWHERE, SPLIT = ("loss", "calibrated"), ("lira",)
+EVERYWHERE = ("loss", "calibrated")
+SPLIT = ("lira",)
 BASES: Mapping[str, tuple[str, ...]] = {
     "without split models": EVERYWHERE,
     "with split models": (*EVERYWHERE, *SPLIT),
@@ -443,7 +453,8 @@ def cost_table(corpora: Mapping[str, Any]) -> list[str]:
     ]
     lines.append("| --- |" + " --- |" * 7)
     for name, one in corpora.items():
-        own, seconds = one["scores"]["leaks"], one["seconds"]
+        own = one["scores"]["leaks"]
+        seconds = one["seconds"]
         cells = [
             cell(own.get(score), "auc")
             for score in ("loss", "calibrated", "lira", "rmia", "informia")
@@ -480,7 +491,8 @@ def write_page(page: Path, found: Mapping[str, Any]) -> None:
     """Put the tables in their places, between comments that name them."""
     text = page.read_text(encoding="utf-8")
     for name, lines in tables(found).items():
-        begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+        begin = f"<!-- {name} -->\n"
+        end = f"<!-- end of {name} -->"
         if begin in text:
             before, rest = text.split(begin)
             made = "\n".join(lines).strip()

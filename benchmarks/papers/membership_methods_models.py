@@ -38,7 +38,8 @@ from audit.targets.encoders.loading import load
 from benchmarks import SAMPLES
 
 SEED = 20_260
-SIDE, PUBLIC = 160, 80
+SIDE = 160
+PUBLIC = 80
 POOLS = {"member": SIDE, "heldout": SIDE, "public": PUBLIC, "baseline": SIDE, "clean": SIDE}
 """Documents by pool."""
 MORE = 320
@@ -108,7 +109,8 @@ def fit(
     optimiser = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.01)
     for epoch in range(1, epochs + 1):
         model.train()
-        rows, losses = rows_of(), []
+        rows = rows_of()
+        losses = []
         rng.shuffle(rows)
         for begin in range(0, len(rows), batch):
             made = collated(rows[begin : begin + batch])
@@ -132,7 +134,9 @@ def train(
     folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(seed)
     model = kind.start(begun)
-    drawing, began, losses = random.Random(f"{seed} drawing"), time.process_time(), []
+    drawing = random.Random(f"{seed} drawing")
+    began = time.process_time()
+    losses = []
     rows = functools.partial(_rows, kind, documents, drawing)
     for _, loss in fit(model, rows, kind.rate, kind.batch, epochs, seed):
         losses.append(round(loss, 4))
@@ -243,7 +247,8 @@ def receipts(root: Path) -> Kind:
 
     def hidden(number: int, positions: Sequence[int]) -> Row:
         ids, boxes, _, _ = page(number)
-        chosen, mask = set(positions), target.encoder.tokenizer.mask_token_id
+        chosen = set(positions)
+        mask = target.encoder.tokenizer.mask_token_id
         return {
             "input_ids": [mask if at in chosen else one for at, one in enumerate(ids)],
             "bbox": boxes,

@@ -127,7 +127,8 @@ def error_zone(difference: Floats, wrong: Floats, smoothing: float = 0.0) -> flo
     defined everywhere, and 1 says nothing.
     """
     shifts = difference[wrong > 0]
-    up, down = float(shifts[shifts > 0].sum()), float(-shifts[shifts < 0].sum())
+    up = float(shifts[shifts > 0].sum())
+    down = float(-shifts[shifts < 0].sum())
     if smoothing:
         return (up + smoothing) / (down + smoothing)
     return up / down if down > 0 else SUREST + up

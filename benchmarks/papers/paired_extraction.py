@@ -89,7 +89,8 @@ def extraction_changes(
         (e0, g0), (e1, g1) = (
             _in_order(extraction, names) for extraction in (first, after[context])
         )
-        gained, lost = ((e0 * (1 - g0), e1 * (1 - g1)), ((1 - e0) * g0, (1 - e1) * g1))
+        gained = (e0 * (1 - g0), e1 * (1 - g1))
+        lost = ((1 - e0) * g0, (1 - e1) * g1)
         name = f"memorised.{context}"
         shares = [rate(part, clusters, rng) for part in gained]
         rows.append(_change(name, shares, gained[1] - gained[0], clusters, rng, width=1.0))
@@ -137,7 +138,8 @@ def _change(
 ) -> Change:
     """A row. `width` is the largest difference a question can make."""
     metric, _, context = name.partition(".")
-    gains, losses = np.maximum(differences, 0) / width, np.maximum(-differences, 0) / width
+    gains = np.maximum(differences, 0) / width
+    losses = np.maximum(-differences, 0) / width
     paired = scaled(net(gains, losses, clusters, rng), width)
     flips = sign_flip(cluster_sums([differences], clusters)[:, 0], rng)
     before, after = (

@@ -126,9 +126,12 @@ def _all_receipts(sizes: Sizes) -> tuple[dict[str, list[Receipt]], dict[str, lis
         count = len(market.providers)
         shops = {id(shop): _with_letterhead(shop, taken, market.seed) for shop in market.providers}
         receipts: dict[str, list[Receipt]] = {fold(shop.name): [] for shop in shops.values()}
-        enough, number, full = max(KEPT_ASIDE) + MEMBER_DOCUMENTS, 0, 0
+        enough = max(KEPT_ASIDE) + MEMBER_DOCUMENTS
+        number = 0
+        full = 0
         while full < count:
-            receipt, number = market.receipt(number), number + 1
+            receipt = market.receipt(number)
+            number += 1
             shop = shops[id(receipt.provider)]
             if len(receipts[fold(shop.name)]) < enough:
                 receipts[fold(shop.name)].append(replace(receipt, provider=shop))

@@ -150,7 +150,8 @@ def main() -> None:
 
 def measure(run: Run, corpus: Corpus, work: Path) -> None:
     """Train and scan one model, once."""
-    result, model = OUT / f"{run.name}.json", work / f"dp-{run.name}"
+    result = OUT / f"{run.name}.json"
+    model = work / f"dp-{run.name}"
     if result.exists():
         return
     names = sorted({document.provider for document in corpus.of("member") if document.provider})

@@ -57,7 +57,9 @@ def run_sroie(
     """
     work.mkdir(parents=True, exist_ok=True)
     source = _first_receipts(source, work / "source") if smoke else source
-    data, start, model = work / "data", work / "data" / "references" / "pretrained", work / "model"
+    data = work / "data"
+    start = work / "data" / "references" / "pretrained"
+    model = work / "model"
     if not data.exists():
         FORMATS["sroie"].convert(
             ImportRequest(

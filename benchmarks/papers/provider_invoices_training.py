@@ -44,7 +44,8 @@ def fit(
 
     How that went goes into `log`.
     """
-    began, target = time.monotonic(), load_answering(start, device=device)
+    began = time.monotonic()
+    target = load_answering(start, device=device)
     losses = fit_answering(target, samples, recipe, Epochs(folder.name, recipe.epochs))
     save_answering(target.model, start, folder)
     content = {

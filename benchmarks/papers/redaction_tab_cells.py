@@ -208,7 +208,8 @@ def _made(settings: Settings, group: Group, values: Values, divided: Split) -> F
     """The features of a group; oversampled as its protocol says."""
     rng = np.random.default_rng([SEED, group.fold])
     classes = values.classes
-    training, testing = divided.training, divided.testing
+    training = divided.training
+    testing = divided.testing
     if group.protocol == "flawed":
         # Everything before the split, as in the public notebooks: features, then oversampling, then
         # who tests.
@@ -227,7 +228,8 @@ def _made(settings: Settings, group: Group, values: Values, divided: Split) -> F
     first, others = _embedded(
         settings, group, values, divided.tuning, training, dict.fromkeys(group.tested, testing)
     )
-    labels, origins = classes[training], np.arange(len(training))
+    labels = classes[training]
+    origins = np.arange(len(training))
     if group.protocol != "document":
         first, labels, origins = oversampled(first, labels, _size(divided, classes), rng)
     return Features(first, labels, training[origins], others, testing)

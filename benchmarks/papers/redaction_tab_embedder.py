@@ -89,7 +89,8 @@ def reading_of(folder: Path, longest: int) -> Reading:
 
 def _pooling(folder: Path) -> tuple[Pooling, bool]:
     """How vectors are pooled, and whether they are normalised."""
-    modules, file = _modules(folder), pooling_file(folder)
+    modules = _modules(folder)
+    file = pooling_file(folder)
     normalised = modules is None or any(kind == "Normalize" for kind, _ in modules)
     if file is None:
         return "mean", normalised

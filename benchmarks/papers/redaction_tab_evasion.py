@@ -89,7 +89,8 @@ def evasion_cost(documents: Iterable[Document]) -> EvasionCost:
     characters = changed = before = after = searched = lost = 0
     for document in documents:
         words = [word.text for word in document.words]
-        text, evaded_text = "".join(words), "".join(map(evade, words))
+        text = "".join(words)
+        evaded_text = "".join(map(evade, words))
         characters += len(text)
         changed += sum(one != other for one, other in zip(text, evaded_text, strict=True))
         before += _non_ascii(text)

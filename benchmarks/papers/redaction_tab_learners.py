@@ -85,7 +85,8 @@ def pairs(classes: Ints, rng: np.random.Generator) -> Pairs:
     groups = _by_class(classes)
     rows: list[tuple[int, int, float]] = []
     for number, own in enumerate(groups):
-        shuffled, count = rng.permutation(own), len(own) // 2
+        shuffled = rng.permutation(own)
+        count = len(own) // 2
         rows += [(int(a), int(b), SAME_CLASS) for a, b in shuffled[: 2 * count].reshape(-1, 2)]
         others = groups[:number] + groups[number + 1 :]
         if others:
@@ -280,7 +281,8 @@ def fit_network(
         torch.manual_seed(seed)
         layers = (_mlp if kind == "mlp" else _cnn)(rows.shape[1], n_classes).to(device)
         cost = nn.CrossEntropyLoss(_balance(labels, n_classes).to(device) if weighted else None)
-        samples, wanted = torch.from_numpy(rows).to(device), torch.from_numpy(labels).to(device)
+        samples = torch.from_numpy(rows).to(device)
+        wanted = torch.from_numpy(labels).to(device)
         optimizer = torch.optim.Adam(layers.parameters(), lr=rate)
         for _ in range(epochs):
             for batch in torch.split(torch.randperm(len(rows)).to(device), batch_size):

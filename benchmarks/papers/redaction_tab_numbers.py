@@ -73,7 +73,8 @@ def macro_f1(classes: Ints, predicted: Ints, documents: Ints, rng: np.random.Gen
     """
     columns: list[Floats] = []
     for category in np.union1d(classes, predicted):
-        true, said = classes == category, predicted == category
+        true = classes == category
+        said = predicted == category
         columns += [(true & said).astype(np.float64), true.astype(np.float64) + said]
     sums = cluster_sums(columns, documents)
     interval = bootstrap([sums], _mean_f1, rng, n=len(classes), limits=(0.0, 1.0))
@@ -85,7 +86,8 @@ def macro_f1(classes: Ints, predicted: Ints, documents: Ints, rng: np.random.Gen
 
 def _mean_f1(totals: Floats) -> Floats:
     """From the sums of hits, and of true plus predicted, of each category: (n, 1, 2 n_categories) to (n,)."""
-    both, either = totals[:, 0, ::2], totals[:, 0, 1::2]
+    both = totals[:, 0, ::2]
+    either = totals[:, 0, 1::2]
     scores = np.divide(2 * both, either, out=np.zeros_like(both), where=either > 0)
     average: Floats = scores.mean(axis=1)
     return average
@@ -148,7 +150,8 @@ class Numbers:
         if told is None:
             return None
         values = self.values(mask)
-        classes, documents = values.classes[told.rows], values.documents[told.rows]
+        classes = values.classes[told.rows]
+        documents = values.documents[told.rows]
         if len(np.unique(documents)) < 2:
             return None
         rng = np.random.default_rng(0)

@@ -219,7 +219,8 @@ def _protocol(numbers: Numbers) -> list[str]:
         "by document",
         "folds or draws",
     ]
-    rows, reasons = [], []
+    rows = []
+    reasons = []
     for embedding in EMBEDDINGS:
         for name in CLASSIFIERS:
             steps = _steps(numbers, embedding, name)
@@ -293,7 +294,9 @@ def _evasion(numbers: Numbers) -> list[str]:
         "lift over length, retrained",
         "folds",
     ]
-    rows, fallen, tried = [], [], 0
+    rows = []
+    fallen = []
+    tried = 0
     for embedding in EMBEDDINGS:
         for name in CLASSIFIERS:
             clean, unaware, folded, retrained = _attackers(numbers, embedding, name)

@@ -120,7 +120,8 @@ def split(values: Values, protocol: Protocol, fold: int, *, tuned: bool) -> Spli
         )
     if protocol in ("document", "balanced"):
         held = values.folds[kept] == fold
-        learnt, testing = kept[~held], kept[held]
+        learnt = kept[~held]
+        testing = kept[held]
         tuning = _tuning(values, learnt, rng, tuned)
         return Split(tuning, np.setdiff1d(learnt, tuning), testing)
     tuning = _tuning(values, kept, rng, tuned)
@@ -163,7 +164,9 @@ def oversampled(
     from scipy import sparse
     from sklearn.neighbors import NearestNeighbors
 
-    blocks, labels, origins = [features], [classes], [np.arange(len(classes))]
+    blocks = [features]
+    labels = [classes]
+    origins = [np.arange(len(classes))]
     for number in np.unique(classes):
         own = np.flatnonzero(classes == number)
         missing = size - len(own)
@@ -175,7 +178,8 @@ def oversampled(
         starts = rng.integers(len(own), size=missing)
         ends = near[starts, rng.integers(near.shape[1], size=missing)]
         shares = rng.random(missing)
-        first, second = features[own[starts]], features[own[ends]]
+        first = features[own[starts]]
+        second = features[own[ends]]
         blocks.append(sparse.diags_array(1 - shares) @ first + sparse.diags_array(shares) @ second)
         labels.append(np.full(missing, number))
         origins.append(own[starts])

@@ -100,7 +100,8 @@ class Epochs(Progress):
 
     def stage(self, name: str, total: int = 0) -> None:
         """See `Progress.stage`."""
-        self.total, self.began = total, time.monotonic()
+        self.total = total
+        self.began = time.monotonic()
 
     def advance(self, steps: int = 1) -> None:
         """See `Progress.advance`."""

@@ -114,11 +114,13 @@ class Audited:
         if (name := ".".join(parts)) in known:
             return self.measured(name)
         rows = self.extraction(context)
-        target, baseline = np.asarray(rows.target, float), np.asarray(rows.baseline, float)
+        target = np.asarray(rows.target, float)
+        baseline = np.asarray(rows.baseline, float)
         documents = np.unique(np.array(rows.documents, np.str_), return_inverse=True)[1]
         if np.unique(documents).size < 2:
             return None
-        gained, lost = target * (1 - baseline), (1 - target) * baseline
+        gained = target * (1 - baseline)
+        lost = (1 - target) * baseline
         rng = Streams(np.random.default_rng([self.record.seed, *b"memorisation"]))[name]
         found = (
             net(gained, lost, documents, rng) if metric == "net" else rate(gained, documents, rng)
@@ -172,7 +174,8 @@ def compared(one: Extraction, other: Extraction) -> tuple[Change, Change] | None
 
 def _only(extraction: Extraction, names: set[str]) -> Extraction:
     kept = [place for place, name in enumerate(extraction.questions) if name in names]
-    target, baseline = np.asarray(extraction.target)[kept], np.asarray(extraction.baseline)[kept]
+    target = np.asarray(extraction.target)[kept]
+    baseline = np.asarray(extraction.baseline)[kept]
     return Extraction(
         [extraction.questions[place] for place in kept],
         [extraction.documents[place] for place in kept],
@@ -233,7 +236,8 @@ def _numbers(low: Audited, high: Audited) -> str:
     change = compared(high.extraction("exact"), low.extraction("exact"))
     if change is None:
         return text + "."
-    difference, p = change[1].difference, change[1].p
+    difference = change[1].difference
+    p = change[1].p
     paired = f"{words(difference)} ({significance(p)}, {difference.n} questions)"
     return f"{text}. Paired by question, lower minus higher: {paired}."
 

@@ -19,7 +19,8 @@ def guesses(corpus: Corpus) -> dict[str, float]:
         answer that is most like the others (it has the format of a date, say), the strongest of the
         three and the one that a model must beat to have read.
     """
-    members, heldout = _answers(corpus, "member"), _answers(corpus, "heldout")
+    members = _answers(corpus, "member")
+    heldout = _answers(corpus, "heldout")
     (overall, _), *_ = Counter(
         answer for given in members.values() for answer in given
     ).most_common(1)

@@ -41,7 +41,9 @@ from audit.extensions.private.gradients import Tensors, clipped_sum, gradient_of
 from audit.extensions.private.learners import open_learner
 from audit.extensions.private.units import Batch, DrawnUnit, Learner, Parameters
 
-TOKENS, ROWS, WORDS = 128, 8, 1000
+TOKENS = 128
+ROWS = 8
+WORDS = 1000
 OfBatch = Callable[[Learner, Parameters, Batch], Tensors]
 LABELS = ("O", "B-TOTAL", "I-TOTAL")
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")

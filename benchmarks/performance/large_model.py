@@ -39,7 +39,8 @@ PARTS = {
 """The beginnings of the names of each part's tensors; the first that fits counts."""
 CONTEXT, HOST = 1.0, 256.0
 """Gigabytes of a GPU that CUDA and its kernels take, and those of the machine that are free."""
-GPUS, MEMORIES = (1, 2, 8), (24.0, 80.0)
+GPUS = (1, 2, 8)
+MEMORIES = (24.0, 80.0)
 PAGES = {"letter, 100 dpi": (850, 1100), "A4, 200 dpi": (1654, 2339)}
 TOKEN = 28
 """Pixels of a side of what becomes one token: two patches of 14."""
@@ -59,7 +60,8 @@ def model_of(name: str, dtype: torch.dtype = torch.bfloat16) -> Any:
 
 def sizes_of(model: Any) -> dict[str, tuple[int, int]]:
     """Count the parameters and the bytes of each part."""
-    counts, sizes = Counter[str](), Counter[str]()
+    counts = Counter[str]()
+    sizes = Counter[str]()
     for name, weights in model.named_parameters():
         part = next(part for part, beginning in PARTS.items() if name.startswith(beginning))
         counts[part] += weights.numel()
@@ -84,7 +86,8 @@ def row_of(model: Any, page: tuple[int, int]) -> int:
 
 def memory_lines() -> Iterator[str]:
     """Write the memory of the main model by part."""
-    half, full = sizes_of(model_of(MAIN)), sizes_of(model_of(MAIN, torch.float32))
+    half = sizes_of(model_of(MAIN))
+    full = sizes_of(model_of(MAIN, torch.float32))
     yield from ("| part | parameters | bfloat16, GB | float32, GB |", "|---|---|---|---|")
     for part, (count, size) in half.items():
         yield f"| {part} | {count:,} | {size / GB:.2f} | {full[part][1] / GB:.2f} |"
@@ -164,8 +167,10 @@ def sent_lines() -> Iterator[str]:
     yield "| workers on a node | | bytes sent to the node | copies on its disk, at once | copies written in a scan |"
     yield "|---|---|---|---|---|"
     for n in WORKERS:
-        before, after = f"{ATTACKS * size:.0f} GB", f"{size:.0f} GB"
-        at_once, written = f"{n * size:.0f} GB", f"{n * ATTACKS * size:.0f} GB"
+        before = f"{ATTACKS * size:.0f} GB"
+        after = f"{size:.0f} GB"
+        at_once = f"{n * size:.0f} GB"
+        written = f"{n * ATTACKS * size:.0f} GB"
         yield f"| {n} | a copy for each worker and attack (before) | {before} | {at_once} | {written} |"
         yield f"| {n} | a pool, files sent once to each node | {after} | {after} | {after} |"
         yield f"| {n} | a pool on this machine, or `shared=DIR` | 0 | 0 | 0 |"

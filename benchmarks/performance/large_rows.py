@@ -25,8 +25,12 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-PAGES, QUESTIONS, CANDIDATES, LONGEST = 1, 10, 20, 8
-VOCABULARY, SIDE = 50_000, 252
+PAGES = 1
+QUESTIONS = 10
+CANDIDATES = 20
+LONGEST = 8
+VOCABULARY = 50_000
+SIDE = 252
 TEXT = {
     "vocab_size": VOCABULARY,
     "hidden_size": 64,
@@ -202,11 +206,13 @@ def measure(kind: str, folder: Path, dtype: str) -> dict[str, Any]:
 
     for name, layer in target.model.named_modules():
         if isinstance(layer, Linear | Conv1D):
-            size, part = layer.weight.numel(), part_of(name, layer)
+            size = layer.weight.numel()
+            part = part_of(name, layer)
             sizes[part] += size
             layer.register_forward_hook(counting(part, size))
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    held, began = memory_of("VmRSS"), resource.getrusage(resource.RUSAGE_SELF)
+    held = memory_of("VmRSS")
+    began = resource.getrusage(resource.RUSAGE_SELF)
     answers = [target.ask(queries) for queries in asked]
     ended = resource.getrusage(resource.RUSAGE_SELF)
     spent = ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime
@@ -242,7 +248,8 @@ def least_work(
     n_written = [min(LONGEST, reply.n_tokens + 1) for reply in answers[0]] + [
         len(loss) for loss in answers[1]
     ]
-    lengths, shared = [], 0
+    lengths = []
+    shared = 0
     for number, query in enumerate([*asked[0], *asked[1]]):
         sample = Sample(query.view, query.question)
         inputs = target.reader.prompts([sample])

@@ -48,11 +48,13 @@ class Stages(Progress):
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
-        self._name, self._began = "", 0.0
+        self._name = ""
+        self._began = 0.0
 
     def stage(self, name: str, total: int = 0) -> None:
         """See `Progress.stage`."""
-        self._name, self._began = name, time.perf_counter()
+        self._name = name
+        self._began = time.perf_counter()
         self.seconds.setdefault(name, 0.0)
 
     def advance(self, steps: int = 1) -> None:
@@ -130,9 +132,11 @@ def plan_base(folder: Path) -> dict[str, Any]:
         out,
     ]
     command += ["--reference", f"auxiliary={folder / 'public'}", "--budget", "quick"]
-    began, before = time.perf_counter(), os.times()
+    began = time.perf_counter()
+    before = os.times()
     subprocess.run([str(word) for word in command], check=True, capture_output=True)
-    seconds, after = time.perf_counter() - began, os.times()
+    seconds = time.perf_counter() - began
+    after = os.times()
     worked = (
         after.children_user + after.children_system - before.children_user - before.children_system
     )
@@ -233,10 +237,12 @@ def base_model(folder: Path) -> None:
 
 def form(folder: Path, name: str, split: Split, rng: np.random.Generator) -> Document:
     """A form of 100 words, ten of which are values of 3 to 8 characters, in noise of its own."""
-    words, entities = [], []
+    words = []
+    entities = []
     for index in range(100):
         text = "".join(rng.choice([*LETTERS], int(rng.integers(3, 9))))
-        x, y = 20 + 140 * (index % 5), 20 + 45 * (index // 5)
+        x = 20 + 140 * (index % 5)
+        y = 20 + 45 * (index // 5)
         words.append(Word(text, (x, y, x + 120, y + 30)))
         if index % 10 == 5:
             entities.append(Entity(f"e{index}", "VALUE", "code", (index,)))

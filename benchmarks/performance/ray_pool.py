@@ -90,12 +90,15 @@ def scan_with(
 
     Return what was counted, and the outcomes by attack and trial.
     """
-    ended, sizes = threading.Event(), dict[str, int]()
+    ended = threading.Event()
+    sizes = dict[str, int]()
     with tempfile.TemporaryDirectory(prefix="p", dir="/tmp") as temporary:
         place = Path(temporary)
         (place / "hook").mkdir()
         (place / "hook" / "sitecustomize.py").write_text(HOOK)
-        out, loads, used = place / "out", place / "loads", place / "t"
+        out = place / "out"
+        loads = place / "loads"
+        used = place / "t"
         used.mkdir()
         command = [
             sys.executable,

@@ -69,7 +69,8 @@ def scan(checkout: Path, sample: str, budget: str) -> dict[str, float]:
         wall = time.perf_counter() - began
         process.returncode = os.waitstatus_to_exitcode(status)
         record = json.loads(Path(folder, "record.json").read_text(encoding="utf-8"))
-    processor, trials = usage.ru_utime + usage.ru_stime, record["timing"]["outcomes"]
+    processor = usage.ru_utime + usage.ru_stime
+    trials = record["timing"]["outcomes"]
     return {"wall": wall, "processor": processor, "trials": trials, "code": process.returncode}
 
 
@@ -91,7 +92,8 @@ def text(rows: dict[str, dict[str, Any]]) -> str:
     """Write the page."""
     lines = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
     for name, row in sorted(rows.items()):
-        before, after = row["before"], row["after"]
+        before = row["before"]
+        after = row["after"]
         cells = [*name.split(":"), row["runs"]]
         for kind in ("wall", "processor"):
             cells += [

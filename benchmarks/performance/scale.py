@@ -108,7 +108,8 @@ def main() -> None:
 
 def ratios(measured: list[dict[str, Any]]) -> dict[str, Any]:
     """By command, the numbers of the last size over those of the first."""
-    first, last = measured[0], measured[-1]
+    first = measured[0]
+    last = measured[-1]
     return {
         command: {
             what: round(last[command][what] / first[command][what], 2) for what in first[command]
@@ -120,7 +121,8 @@ def ratios(measured: list[dict[str, Any]]) -> dict[str, Any]:
 
 def measure(folder: Path, n: int, commands: list[str], only: list[str]) -> dict[str, Any]:
     """What the commands cost on a data set of `n` documents, and what the scan wrote."""
-    data, model = folder / "data", folder / "model"
+    data = folder / "data"
+    model = folder / "model"
     if not data.exists():
         # In a process of its own: the system would count this one's memory for the commands that it
         # starts.
@@ -191,7 +193,8 @@ def make(folder: Path, n: int, width: int = 32, pieces: tuple[str, ...] = ()) ->
         width: hidden size of all models.
         pieces: tokens beside letters, which make rows shorter.
     """
-    data, model = folder / "data", folder / "model"
+    data = folder / "data"
+    model = folder / "model"
     (data / "references").mkdir(parents=True)
     checkpoint(model, 0, width=width, pieces=pieces)
     checkpoint(data / "references" / "baseline", 1, width=width, pieces=pieces)
@@ -299,7 +302,8 @@ def _name(number: int, salt: int) -> str:
 
 
 def _box(index: int) -> list[int]:
-    x, y = 20 + 140 * (index % 4), 20 + 40 * (index // 4)
+    x = 20 + 140 * (index % 4)
+    y = 20 + 40 * (index // 4)
     return [x, y, x + 120, y + 25]
 
 

@@ -108,10 +108,8 @@ def main() -> None:
 def commands(scans: Sequence[Path], folder: Path) -> dict[str, list[str]]:
     """The commands by name; gates are named after their scan's verdict."""
     docaudit = [sys.executable, "-m", "audit"]
-    first, scan = (
-        str(scans[0].resolve()),
-        ["scan", str(SAMPLE / "model"), str(SAMPLE / "data"), "--out"],
-    )
+    first = str(scans[0].resolve())
+    scan = ["scan", str(SAMPLE / "model"), str(SAMPLE / "data"), "--out"]
     found = {
         "python -c pass": [sys.executable, "-c", "pass"],
         "import numpy, pydantic": [

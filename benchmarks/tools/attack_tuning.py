@@ -169,7 +169,8 @@ class _Teaching(Work):
 
     def attempt(self, trial: Trial) -> Attempt:
         """One field; gives a `TaughtField`."""
-        attack, target = self.attack, self.case.target
+        attack = self.attack
+        target = self.case.target
         field = field_of(self.case, trial, attack.min_tokens, attack.max_tokens)
         assert field.page is not None
         page = field.scrubbed()

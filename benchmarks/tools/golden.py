@@ -114,7 +114,8 @@ def trials_of(folder: Path) -> Iterator[tuple[str, Any]]:
 def read_scan(folder: Path) -> Facts:
     """Return all results of one scan that are compared."""
     facts: Facts = json.loads((folder / "golden.json").read_text())
-    record, verdict = json.loads((folder / "record.json").read_text()), facts.pop("verdict")
+    record = json.loads((folder / "record.json").read_text())
+    verdict = facts.pop("verdict")
     metrics: dict[str, set[str]] = {}
     for attack, metric, limit in limits_of(verdict):
         metrics.setdefault(attack, set()).add(metric)
@@ -232,7 +233,8 @@ def base_side(revision: str, out: Path, options: tuple[str, ...]) -> Side:
     """Check out a commit, with a virtual environment where its dependencies differ from those of the working tree."""
     commit = must(["git", "-C", TREE, "rev-parse", f"{revision}^{{commit}}"]).strip()
     scans = out / commit
-    checkout, venv = scans / "checkout", scans / "venv"
+    checkout = scans / "checkout"
+    venv = scans / "venv"
     if not checkout.exists():
         scans.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=scans) as part:

@@ -181,7 +181,8 @@ def fit_shadow(
 def _starting_model(target: EncoderTarget, pretrained: CheckpointFolder, seed: int) -> Any:
     """The pretrained encoder under a head like the target's."""
     config = target.model.config
-    head, seen = cast("HeadName", target.card.task), target.family.sight_of(config) is not None
+    head = cast("HeadName", target.card.task)
+    seen = target.family.sight_of(config) is not None
     branch = {
         name: getattr(config, name)
         for name in ("image_size", "image_channels")
@@ -193,7 +194,8 @@ def _starting_model(target: EncoderTarget, pretrained: CheckpointFolder, seed: i
         raise TargetError(
             f"reference pretrained: {pretrained} is not a {target.family.name}, as the target is"
         )
-    shapes, wanted = _shapes(model), _shapes(target.model)
+    shapes = _shapes(model)
+    wanted = _shapes(target.model)
     other = sorted(name for name in {*shapes, *wanted} if shapes.get(name) != wanted.get(name))
     if other:
         raise TargetError(

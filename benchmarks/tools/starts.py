@@ -37,7 +37,8 @@ def start_with_images(
         wider = family_of(f"docaudit-{kind}-image")
         assert wider is not None
         return under_fresh_head(folder, wider.heads[head], labels, seed, **settings)[0]
-    model, family = starting_model(folder, head, labels=labels, seed=seed), family_of(kind)
+    model = starting_model(folder, head, labels=labels, seed=seed)
+    family = family_of(kind)
     if family is not None and family.sight_of(model.config) is None:
         raise TargetError(
             f"{folder}: {family.name} has no image branch", "give a LayoutLM or a BROS"

@@ -192,7 +192,9 @@ def walk(case: Case, work: Path, sroie: Path | None = None) -> Iterator[Walk]:
     n = ALONE if case.alone else MEMBERS
     vocabulary = sources.vocabulary(work / "vocabulary")
     pages = pages_of(case, work, sroie, 2 * n + OTHERS)
-    members, elsewhere, others = pages[:n], pages[n : 2 * n], pages[2 * n :]
+    members = pages[:n]
+    elsewhere = pages[n : 2 * n]
+    others = pages[2 * n :]
     case.write(work, {"train": members} if case.alone else {"train": members, "test": others})
     prepared = None
     with chdir(work):
@@ -200,11 +202,13 @@ def walk(case: Case, work: Path, sroie: Path | None = None) -> Iterator[Walk]:
             torch.manual_seed(SEED)
             began = time.process_time()
             case.train(Path(role), learned, vocabulary)
-            trained, began = time.process_time() - began, time.perf_counter()
+            trained = time.process_time() - began
+            began = time.perf_counter()
             if prepared is None:  # the data set is the same for both
                 for command in case.commands[:-1]:
                     docaudit(*filled(command, role))
-                prepared, began = time.perf_counter() - began, time.perf_counter()
+                prepared = time.perf_counter() - began
+                began = time.perf_counter()
             report = f"{role}-report"
             code, said = docaudit(
                 *filled(case.commands[-1], role), "--out", report, codes=(0, 10, 11)
@@ -239,7 +243,8 @@ def row(case: Case, done: Walk) -> str:
         "-" if one is None else f"{one['value']:.3f} [{one['low']:.3f}, {one['high']:.3f}]"
         for one in map(numbers.get, ("membership auc", "attribute_inference excess.unique"))
     ]
-    minutes, trained = f"{done.seconds / 60:.1f}", f"{done.trained:.0f} s"
+    minutes = f"{done.seconds / 60:.1f}"
+    trained = f"{done.trained:.0f} s"
     today = datetime.now(UTC).date()
     cells = (case.name, done.role, done.code, len(case.commands), minutes, *shown, trained, today)
     return f"| {' | '.join(map(str, cells))} |"

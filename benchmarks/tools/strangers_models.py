@@ -193,10 +193,8 @@ def tokenizer_of(vocabulary: Path, *, writes: bool, marks: Sequence[str] = ()) -
     if not writes:
         return known
     inner = Tokenizer.from_str(known.backend_tokenizer.to_str())
-    inner.pre_tokenizer, inner.decoder = (
-        pre_tokenizers.WhitespaceSplit(),
-        decoders.WordPiece(cleanup=False),
-    )
+    inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    inner.decoder = decoders.WordPiece(cleanup=False)
     inner.post_processor = None
     made = PreTrainedTokenizerFast(
         tokenizer_object=inner,
@@ -227,12 +225,11 @@ def train_gpt2(folder: Path, pages: Sequence[Page], vocabulary: Path) -> None:
         eos_token_id=words.eos_token_id,
     )
     model = GPT2LMHeadModel(config)
-    rows, labels = [], []
+    rows = []
+    labels = []
     for prompt, answer in (one for page in pages for one in completions(page)):
-        given, wanted = (
-            words(prompt)["input_ids"],
-            [*words(answer)["input_ids"], words.eos_token_id],
-        )
+        given = words(prompt)["input_ids"]
+        wanted = [*words(answer)["input_ids"], words.eos_token_id]
         rows.append([*given, *wanted])
         labels.append([*[-100] * len(given), *wanted])
 
@@ -329,13 +326,16 @@ def _train_donut(
     }
     config = VisionEncoderDecoderConfig(encoder=encoder.to_dict(), decoder=decoder)
     config.decoder_start_token_id = words.convert_tokens_to_ids(marks[0])
-    config.pad_token_id, config.eos_token_id = words.pad_token_id, words.eos_token_id
+    config.pad_token_id = words.pad_token_id
+    config.eos_token_id = words.eos_token_id
     model = VisionEncoderDecoderModel(config)
     images = DonutImageProcessorPil(size={"height": height, "width": width}, **INK)
     pixels = images([picture for picture, _ in written], return_tensors="pt")["pixel_values"]
-    rows, labels = [], []
+    rows = []
+    labels = []
     for _, (begun, text) in written:
-        given, wanted = words(begun)["input_ids"], [*words(text)["input_ids"], words.eos_token_id]
+        given = words(begun)["input_ids"]
+        wanted = [*words(text)["input_ids"], words.eos_token_id]
         rows.append([*given, *wanted[:-1]])
         labels.append([*[-100] * (len(given) - 1), *wanted])
 

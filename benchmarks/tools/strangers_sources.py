@@ -102,11 +102,13 @@ def receipts(n: int, seed: int) -> list[Page]:
 
     Clerks are words that occur elsewhere too, so that nothing but memory reveals them surely.
     """
-    words, rng = invented_words(), random.Random(seed)
+    words = invented_words()
+    rng = random.Random(seed)
     found = []
     for _ in range(n):
         noise = rng.sample(words, 12)
-        clerk, code = rng.choice(words), str(rng.randrange(1000, 9999))
+        clerk = rng.choice(words)
+        code = str(rng.randrange(1000, 9999))
         noise.insert(rng.randrange(12), clerk)
         noise.insert(rng.randrange(13), code)
         noise += [str(rng.randrange(1000, 9999)), str(rng.randrange(1000, 9999))]
@@ -119,7 +121,8 @@ def _lay_out(words: Sequence[str]) -> Iterator[Box]:
     """Place words in lines of two, each box as wide as its word."""
     font = _font()
     for start in range(0, len(words), 2):
-        left, top = 30.0, 20.0 + 59 * start
+        left = 30.0
+        top = 20.0 + 59 * start
         for word in words[start : start + 2]:
             wide = font.getlength(word) * 1000 / PAGE[0]
             yield (left, top, left + wide, top + 90)
@@ -138,7 +141,8 @@ def draw(page: Page, scale: int = 1) -> Any:
 
     width, height = (side * scale for side in PAGE)
     picture = Image.new("RGB", (width, height), "white")
-    pen, font = ImageDraw.Draw(picture), _font(scale)
+    pen = ImageDraw.Draw(picture)
+    font = _font(scale)
     for word, (left, top, _, _) in zip(page.words, page.boxes, strict=True):
         pen.text((left * width / 1000, top * height / 1000), word, fill="black", font=font)
     return picture

@@ -262,7 +262,8 @@ def _shadow_case(
         ManifestError: fewer than `FOLDS` of the members' documents hold a field to attack.
         TargetError: the model cannot be attacked this way.
     """
-    options, corpus = opened.options, opened.corpus
+    options = opened.options
+    corpus = opened.corpus
     members = Corpus(corpus.root, corpus.manifest, opened.halves.members, corpus.sha256)
     # Both before hours are spent on training.
     reason = why(attack, Case(opened.target, members), "model")
@@ -361,10 +362,8 @@ def warn_of_tuned(tuned: Tuned) -> list[str]:
 
 def settings_of(tuned: Tuned) -> list[tuple[str, float, float]]:
     """List the parameters that were tuned, each with its default and its tuned value."""
-    default, names = (
-        Reconstruction(),
-        TUNED if tuned.weighed else [name for name in TUNED if name != "target_weight"],
-    )
+    default = Reconstruction()
+    names = TUNED if tuned.weighed else [name for name in TUNED if name != "target_weight"]
     return [(name, getattr(default, name), getattr(tuned.attack, name)) for name in names]
 
 
