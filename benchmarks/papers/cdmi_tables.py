@@ -349,9 +349,9 @@ def open_audit(
     attack = (NoisyPictures if noise else kind)(
         n_candidates=setting.n_candidates, n_attempts=n_attempts
     )
-    return replace(
-        open_session(options), budget="benchmark", share=setting.share, attacks=(attack,)
-    ), attack
+    session = open_session(options)
+    sampling = replace(session.sampling, budget="benchmark", share=setting.share)
+    return replace(session, sampling=sampling, attacks=(attack,)), attack
 
 
 def audit_model(
