@@ -159,7 +159,7 @@ def finish(
 
 
 def cover_listed(result: Result, forgotten: Forgotten | None) -> Result:
-    """Hold coverage against every document that was to be forgotten, those that are left out as well."""
+    """Hold coverage against every document that was to be forgotten, left out or not."""
     if forgotten is None:
         return result
     coverage = tuple(replace(row, total=forgotten.listed) for row in result.coverage)
@@ -167,7 +167,7 @@ def cover_listed(result: Result, forgotten: Forgotten | None) -> Result:
 
 
 def fill_references(session: Session, progress: Progress) -> LoadedReferences:
-    """Load the references that the attacks take, and train those that are missing and can be trained."""
+    """Load the references that the attacks take, and train those that can be and are missing."""
     options = session.options
     needs = usable_references(session.attacks, session.target)
     is_needed = any("auxiliary" in attack.needs for attack in session.attacks)

@@ -171,22 +171,21 @@ def usable_references(attacks: Sequence[Attack], target: Target) -> set[str]:
     Attacks that can do without the public model take it beside a masked language model only, which
     alone can be asked the same.
     """
-    able = [
-        attack for attack in attacks if target.card.is_model or not text_of(attack.name).needs_model
-    ]
-    needs = {need for attack in able for need in (*attack.needs, *attack.uses)}
-    if MaskedLoss not in target.answers and not any(
-        "auxiliary" in attack.needs for attack in attacks
-    ):
-        needs.discard("auxiliary")
-    return needs
+    references: set[str] = set()
+    for attack in attacks:
+        if target.card.is_model or not text_of(attack.name).needs_model:
+            references.update(attack.needs, attack.uses)
+    is_needed = any("auxiliary" in attack.needs for attack in attacks)
+    if MaskedLoss not in target.answers and not is_needed:
+        references.discard("auxiliary")
+    return references
 
 
 def doubt_draw(model: CheckpointFolder, corpus: Corpus) -> tuple[str, ...]:
-    """Warn of weights that are older than the draw of membership: they cannot have been trained on it.
+    """Warn of weights that are older than the draw of membership.
 
-    The days of files are weak evidence, for copying changes them: the warning says so, and nothing
-    is refused.
+    They cannot have been trained on it. The days of files are weak evidence, for copying changes
+    them: the warning says so, and nothing is refused.
     """
     membership = corpus.manifest.membership
     written = model.weights_written
@@ -200,7 +199,7 @@ def doubt_draw(model: CheckpointFolder, corpus: Corpus) -> tuple[str, ...]:
 
 
 def hold_weights(folder: CheckpointFolder, dtype: str) -> CheckpointFolder:
-    """Return the folder of a model that answers, to be loaded in the number format that was asked for.
+    """Return the folder of a model that answers, to be loaded in a number format.
 
     Encoders keep float32 weights: attacks take their gradients, and compare losses that rounding
     would hide.

@@ -1,4 +1,4 @@
-"""Journals of a scan's outcomes: when and under which policy they were begun, and what earlier runs computed."""
+"""Journals of a scan's outcomes: when and under which policy they were begun, by which runs."""
 
 from __future__ import annotations
 

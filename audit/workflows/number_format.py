@@ -1,4 +1,4 @@
-"""Number format of the audited encoder: a coarser one where an attack's questions get the same answers in it."""
+"""Number format of the audited encoder: a coarser one where an attack gets the same answers."""
 
 from __future__ import annotations
 
@@ -44,24 +44,25 @@ def wanted_format(session: Session) -> str:
 def choose_number_format(
     session: Session, attack: Attack, case: Case, trials: Sequence[Trial], progress: Progress
 ) -> tuple[Checkpoint, tuple[Diagnostic, ...]]:
-    """Return the target with its encoder in the wanted number format, if that makes no difference, and the comparison.
+    """Return the target in the number format that is asked for, if that makes no difference.
 
-    The first trials of each stratum are attempted, and what they ask the target is asked in both
-    formats: the losses of remembered pages are the smallest, so members must be among them. Under
-    `MIN_AGREEMENT` the encoder stays in float32 (methods.md#reconstruction).
+    How alike the answers are comes with it. The first trials of each stratum are attempted, and
+    what they ask the target is asked in both formats: the losses of remembered pages are the
+    smallest, so members must be among them. Under `MIN_AGREEMENT` the encoder stays in float32
+    (methods.md#reconstruction).
     """
-    wanted = wanted_format(session)
-    if wanted == "float32" or session.target.card.dtype != "float32":
+    number_format = wanted_format(session)
+    if number_format == "float32" or session.target.card.dtype != "float32":
         # The weights of a large model are in bfloat16 as they are: there is nothing to compare that
         # with.
         return session.target, getattr(session.target, "diagnostics", ())
-    rounded = session.target.rounded(wanted)
+    rounded = session.target.rounded(number_format)
     work = Preflight(
         AttackWork(attack, case, session.options.seed),
         case.target,
         wrap_target(session.defense, rounded),
     )
-    progress.stage(f"{session.stage_of(attack)}: answers in {wanted}", N_ANSWERS)
+    progress.stage(f"{session.stage_of(attack)}: answers in {number_format}", N_ANSWERS)
     total = 0.0
     n_answers = 0
     for trial in _in_turn(trials):
@@ -74,8 +75,8 @@ def choose_number_format(
     if not n_answers:
         # No trial asks the target anything: it is left as it is.
         return session.target, ()
-    meaning = f"share of {n_answers} answers that are alike in {wanted} and in float32"
-    agreement = Diagnostic(f"{wanted} agreement", total / n_answers, meaning)
+    meaning = f"share of {n_answers} answers that are alike in {number_format} and in float32"
+    agreement = Diagnostic(f"{number_format} agreement", total / n_answers, meaning)
     if agreement.value >= MIN_AGREEMENT:
         return rounded, (agreement,)
     return session.target, (agreement,)
@@ -94,7 +95,13 @@ def _in_turn(trials: Sequence[Trial]) -> Iterator[Trial]:
 
 @dataclass(frozen=True)
 class Preflight(Work):
-    """Trials whose questions to the target are asked of the same target in a coarser number format too."""
+    """Trials that ask the same of the target in a coarser number format too.
+
+    Attributes:
+        work: the trials.
+        target: target that they ask.
+        rounded: the same target in the coarser format.
+    """
 
     work: Work
     target: interface.Target

@@ -129,8 +129,8 @@ class LimitPlan:
         metric: metric that is limited.
         max: largest value that is allowed; None for a least value.
         outcome: "decides": a model that leaks nothing most probably passes; "confounded" and "blind
-            check too weak": see `attacks.blind_baseline`; "lacks": the attack cannot run; "cannot pass":
-            it runs, weakened. The first of `blockers`.
+            check too weak": see `attacks.blind_baseline`; "lacks": the attack cannot run; "cannot
+            pass": it runs, weakened. The first of `blockers`.
         reason: why it is not decided, in words.
         resolution: what the units decide; None where the data set has none for the metric.
         required: whether the policy requires it.

@@ -134,24 +134,27 @@ def _hold_demands(
 ) -> tuple[LimitPlan, ...]:
     """Require what a demand of the policy needs, although the policy would do without it."""
     excused = {limit.attack for limit in limits if limit.excused}
-    asked = set()
-    for limit in limits:
-        if not limit.about_text and limit.outcome != "inapplicable":
-            asked.add(limit.attack)
-    needed = {}
-    for demand, attack in unanswered(policy, task, asked - excused, excused):
+    limited = {limit.attack for limit in limits if _asks_the_model(limit)}
+    demands: dict[str, str] = {}
+    for demand, attack in unanswered(policy, task, limited - excused, excused):
         if attack is not None:
-            needed[attack] = demand.sentence
-    planned = []
+            demands[attack] = demand.sentence
+    planned: list[LimitPlan] = []
     for limit in limits:
-        if limit.excused and limit.attack in needed:
-            reason = f"{_reason_of(limit.blockers)}; {needed[limit.attack]}"
+        if limit.excused and limit.attack in demands:
+            reason = f"{_reason_of(limit.blockers)}; {demands[limit.attack]}"
             limit = replace(limit, required=True, excused=False, reason=reason)
         planned.append(limit)
     return tuple(planned)
 
 
+def _asks_the_model(limit: LimitPlan) -> bool:
+    """Test whether a limit is on what the model gives away, and can be measured of it."""
+    return not limit.about_text and limit.outcome != "inapplicable"
+
+
 def _reason_of(blockers: Sequence[Blocker]) -> str:
+    """Join why a limit is not decided."""
     return "; ".join(why for _, why in blockers)
 
 
@@ -238,7 +241,10 @@ def _as_scanned(prospect: _Prospect) -> _Prospect:
 
 
 def _blockers(prospect: _Prospect, resolution: Resolution | None) -> tuple[Blocker, ...]:
-    """List all that keeps a limit from being decided, what nobody can mend first and what takes a reference last."""
+    """List all that keeps a limit from being decided.
+
+    What nobody can mend comes first, and what takes a reference last.
+    """
     cost = prospect.cost
     limit = prospect.limit.max
     if cost.inapplicable is not None:
@@ -281,11 +287,13 @@ def _confounders(prospect: _Prospect) -> Iterator[Blocker]:
 
 
 def _too_small(limit: float, resolution: Resolution) -> str:
+    """Say how far from enough the units are for a limit."""
     if resolution.certified > limit:
         chance = f"without any leak the interval reaches {resolution.certified:.3f}"
     else:
         least = "at least " if resolution.at_least else ""
-        chance = f"a model that leaks nothing passes in {least}{100 * resolution.pass_power:.0f} % of audits"
+        percent = 100 * resolution.pass_power
+        chance = f"a model that leaks nothing passes in {least}{percent:.0f} % of audits"
     if resolution.needed is None:
         return f"{chance}; no number of {resolution.unit} leaves room for chance under this limit"
     side = " a side" if resolution.others else ""

@@ -62,7 +62,10 @@ is finished."""
 USED = 0.7
 """Share of a time that the trials are planned to take: models are loaded, trained and measured
 beside them."""
-TO_TRAIN = "a scan first trains the public model: give one to time this attack (--reference auxiliary=PATH)"
+TO_TRAIN = (
+    "a scan first trains the public model: "
+    "give one to time this attack (--reference auxiliary=PATH)"
+)
 
 
 def plan_audit(
@@ -121,16 +124,17 @@ def plan_audit(
 def blind_checks(
     corpus: Corpus, policy: Policy, budget: str, costs: Sequence[Cost], progress: Progress = SILENT
 ) -> dict[str, Blind]:
-    """Run the blind check of every attack that the policy limits and that compares members with others, by its name.
+    """Run the blind checks of attacks, by the names of these.
 
-    It describes what a scan with this budget compares, but for documents that a model turns out not
-    to read, or none of whose fields its tokens spell, and before those of providers are cut to as
-    many on both sides, which takes the model's questions. Most of its time goes into opening page
-    images (`blind_baseline.MAX_UNITS`).
+    They are the attacks that the policy limits and that compare members with others. A check
+    describes what a scan with this budget compares, but for documents that a model turns out not to
+    read, or none of whose fields its tokens spell, and before those of providers are cut to as many
+    on both sides, which takes the model's questions. Most of its time goes into opening page images
+    (`blind_baseline.MAX_UNITS`).
 
     Args:
         corpus: the data set.
-        policy: the one that limits attacks.
+        policy: policy that limits attacks.
         budget: budget of the scan.
         costs: costs of every attack: one that cannot be fed, or is not applicable, needs no check.
         progress: receiver of the progress of every document described.
@@ -140,15 +144,14 @@ def blind_checks(
     """
     limited = {limit.attack for limit in policy.limits if limit.max is not None}
     shares = {cost.attack: cost.share for cost in costs if _is_fed(cost) and cost.attack in limited}
-    found = {}
+    checks: dict[str, Blind] = {}
     for kind in BATTERY:
         attack = kind.preset(budget)
         unit = compared_units(attack, corpus)
         if attack.name in shares and unit is not None:
-            found[attack.name] = of_trials(
-                corpus, may_try(attack, corpus), shares[attack.name], unit, progress
-            )
-    return found
+            trials = may_try(attack, corpus)
+            checks[attack.name] = of_trials(corpus, trials, shares[attack.name], unit, progress)
+    return checks
 
 
 def _is_fed(cost: Cost) -> bool:
@@ -302,14 +305,16 @@ def bounded_by_time(session: Session, costs: Sequence[Cost]) -> tuple[Cost, ...]
     """Return the costs of a scan whose time is bounded, from those of the whole one."""
     if session.options.seconds is None:
         return tuple(costs)
-    part = part_in(session.options.seconds, costs)
-    bounded = []
+    share = part_in(session.options.seconds, costs)
+    bounded: list[Cost] = []
     for cost in costs:
-        trials, members, others = (
-            math.ceil(part * number) for number in (cost.trials, *cost.reached)
-        )
-        seconds = None if cost.seconds is None else part * cost.seconds
-        bounded.append(replace(cost, trials=trials, reached=(members, others), seconds=seconds))
+        n_members, n_others = cost.reached
+        reached = (math.ceil(share * n_members), math.ceil(share * n_others))
+        seconds = None
+        if cost.seconds is not None:
+            seconds = share * cost.seconds
+        trials = math.ceil(share * cost.trials)
+        bounded.append(replace(cost, trials=trials, reached=reached, seconds=seconds))
     return tuple(bounded)
 
 
@@ -322,7 +327,8 @@ def _count(session: Session, offer: _Offer, filled: LoadedReferences) -> Cost:
     trials = session.sampling.sample(attack.name, everything)
     reached = _reached(most_units(attack, session.corpus), trials)
     lacks = _missing(session, attack, filled) if trials else nothing_to_try(attack, case).why
-    weakened, by_data = first_of(reasons, case, "weak"), first_of(reasons, case, "data") is not None
+    weakened = first_of(reasons, case, "weak")
+    by_data = first_of(reasons, case, "data") is not None
     share = session.sampling.share_of(attack.name)
     return Cost(
         attack.name, len(trials), True, reached, None, lacks, weakened, by_data, share=share
@@ -364,10 +370,10 @@ def _timed(
     if "auxiliary" in attack.needs and filled.references.auxiliary is None:
         return replace(cost, untimed=TO_TRAIN)
     trials = session.sampling.sample(attack.name, offer.trials)
-    wanted = wanted_format(session)
+    number_format = wanted_format(session)
     target = session.target
-    if wanted != "float32":
-        target = target.rounded(wanted)
+    if number_format != "float32":
+        target = target.rounded(number_format)
     case = session.case_in_format(offer.case, target)
     work = AttackWork(attack, case, session.options.seed)
     device = case.target.card.device
@@ -384,66 +390,68 @@ def _reached(most: Sides, trials: Sequence[Trial]) -> Sides:
     Trials in folds take all units; canaries are tried in an order that does not depend on their
     side.
     """
-    tried = {(side_of(trial.stratum), trial.cluster) for trial in trials}
-    members, others = (sum(side in names for side, _ in tried) for names in (MEMBERS, OTHERS))
     if any(trial.stratum == FOLDS for trial in trials):
         return most
-    if members or others or not tried:
-        return members, others
-    part = len(tried) / max(len(tried), sum(most))
-    return math.ceil(part * most[0]), math.ceil(part * most[1])
+    tried = {(side_of(trial.stratum), trial.cluster) for trial in trials}
+    sides = [side for side, _ in tried]
+    n_members = sum(side in MEMBERS for side in sides)
+    n_others = sum(side in OTHERS for side in sides)
+    if n_members or n_others or not tried:
+        return n_members, n_others
+    share = len(tried) / max(len(tried), sum(most))
+    return math.ceil(share * most[0]), math.ceil(share * most[1])
 
 
 def _missing(session: Session, attack: Attack, filled: LoadedReferences) -> str | None:
-    """Name the reference that an attack cannot do without, that nobody gave and that a scan does not train."""
+    """Name the reference that an attack lacks: nobody gave it, and a scan does not train it."""
     from audit.references.load import advise_public_model
 
     missing = dict(filled.missing)
     if filled.references.auxiliary is None and session.prepared.train is None:
         missing["auxiliary"] = advise_public_model(session.target)
-    return next(
-        (
-            f"it needs a reference ({need}): {missing[need]}"
-            for need in attack.needs
-            if need in missing
-        ),
-        None,
-    )
+    for need in attack.needs:
+        if need in missing:
+            return f"it needs a reference ({need}): {missing[need]}"
+    return None
 
 
 def estimate(work: Work, trials: Sequence[Trial], width: int, limit: float) -> float:
-    """Estimate the seconds of all trials from a few that are run: one, one again, and ten or more at once.
+    """Estimate the seconds of all trials from a few that are run.
 
-    What one takes alone is that of its passes, which as many share as are in flight; what each of
-    ten takes more is its part of them. Of short trials as many run at once as in a scan: ten would
-    hide what they share.
+    These are one, one again, and ten or more at once. What one takes alone is that of its passes,
+    which as many share as are in flight; what each of ten takes more is its part of them. Of short
+    trials as many run at once as in a scan: ten would hide what they share.
 
     Args:
         work: what the trials are of.
         trials: trials, at least one.
-        width: trials that a scan has in flight.
+        width: number of trials that a scan has in flight.
         limit: seconds after which no more trials are begun.
     """
-
-    def run(chosen: Sequence[Trial]) -> float:
-        began = time.perf_counter()
-        for _ in drive(work, chosen, len(chosen)):
-            pass
-        return time.perf_counter() - began
-
     # From all over the list, whose neighbours are alike.
-    places = np.linspace(0, len(trials) - 1, min(len(trials), 2 + max(width, TRIALS))).astype(int)
-    first, *others = (trials[place] for place in places)
-    alone = run([first])
+    most_at_once = max(width, TRIALS)
+    n_places = min(len(trials), 2 + most_at_once)
+    places = np.linspace(0, len(trials) - 1, n_places).astype(int)
+    first, *following = (trials[place] for place in places)
+    alone = _seconds_of(work, [first])
     left = limit - alone
-    if others and alone < left:
+    if following and alone < left:
         # The first one also pays for what is made once.
-        alone = run(others[:1])
+        alone = _seconds_of(work, following[:1])
         left -= alone
-    several = others[
-        1 : 1
-        + min(max(width, TRIALS) if alone < SHORT else TRIALS, max(0, int(left / max(alone, 1e-6))))
-    ]
-    each = max(0.0, run(several) - alone) / (len(several) - 1) if len(several) > 1 else alone
+    n_several = most_at_once if alone < SHORT else TRIALS
+    n_in_time = max(0, int(left / max(alone, 1e-6)))
+    several = following[1 : 1 + min(n_several, n_in_time)]
+    each = alone
+    if len(several) > 1:
+        each = max(0.0, _seconds_of(work, several) - alone) / (len(several) - 1)
     at_once = min(width, len(trials))
     return len(trials) / at_once * (alone + each * (at_once - 1))
+
+
+def _seconds_of(work: Work, trials: Sequence[Trial]) -> float:
+    """Measure the seconds that trials take which run at once."""
+    began = time.perf_counter()
+    for _ in drive(work, trials, len(trials)):
+        pass
+    return time.perf_counter() - began

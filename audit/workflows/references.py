@@ -178,7 +178,7 @@ def _open(
 def _time(
     needs: Needs, checked: CheckedModel, model_dir: Path, given: Given
 ) -> dict[str, tuple[float, float]]:
-    """Estimate how many seconds the trainings take that a command or the scan would run, at least and at most."""
+    """Estimate the seconds of trainings that a command or the scan runs, at least and at most."""
     target = checked.target
     corpus = checked.corpus
     names = [need.name for need in needs if need.state in ("can be trained", "trained by the scan")]
@@ -196,10 +196,12 @@ def missing(needs: Sequence[ReferenceNeed]) -> Iterator[str]:
 
 
 def _is_missing(need: ReferenceNeed) -> bool:
+    """Test whether a scan runs without a reference."""
     return need.state in ("can be trained", "missing")
 
 
 def _why_skipped(need: ReferenceNeed) -> str:
+    """Say that attacks are skipped without a reference, and how to get it."""
     return f"skipped without the reference {need.name}: {need.how}"
 
 
@@ -214,7 +216,7 @@ def missing_references(session: Session) -> tuple[str, ...]:
 
 
 def time_scan_references(session: Session) -> dict[str, tuple[float, float]]:
-    """Estimate the seconds of the trainings that a scan that was opened lacks, at least and at most."""
+    """Estimate the seconds of the trainings that an opened scan lacks, at least and at most."""
     checked = _checked(session)
     options = session.options
     needs = needs_of(checked, options.data_dir, options.model_dir, options.references)
@@ -310,12 +312,7 @@ class _Finding:
         Args:
             name: name of the reference.
         """
-        bare = ReferenceNeed(
-            name,
-            needed_by=tuple(attack.name for attack in self.attacks if name in attack.needs),
-            used_by=tuple(attack.name for attack in self.attacks if name in attack.uses),
-            state="missing",
-        )
+        bare = self._bare_need(name)
         place = self.places[name]
         if place.folders:
             folders = tuple(str(folder) for folder in place.folders)
@@ -330,8 +327,17 @@ class _Finding:
         how = TEXTS["missing"].get(name) or load.advise_public_model(self.target)
         return replace(bare, how=how)
 
+    def _bare_need(self, name: str) -> ReferenceNeed:
+        """Say who takes a reference, as if nothing made it."""
+        needed_by = tuple(attack.name for attack in self.attacks if name in attack.needs)
+        used_by = tuple(attack.name for attack in self.attacks if name in attack.uses)
+        return ReferenceNeed(name, needed_by=needed_by, used_by=used_by, state="missing")
+
     def _public_model(self, bare: ReferenceNeed) -> ReferenceNeed | None:
-        """Say what makes a public model of what the model was fine-tuned from; None: nothing does."""
+        """Say what makes a public model of what the model was fine-tuned from.
+
+        None where nothing does.
+        """
         start = next(iter(self.places["pretrained"].folders), None)
         if start is None:
             return None
@@ -450,12 +456,15 @@ def _untrained(needs: Needs) -> list[str]:
 
 
 def _training_start(model_dir: Path, corpus: Corpus, given: Given) -> AnyFolder | None:
-    """Find what models like the audited one begin from: its own folder for an adapter, and for an extension's sizes."""
+    """Find what models like the audited one begin from.
+
+    That is its own folder for an adapter, and for an extension's sizes.
+    """
     if is_adapter(model_dir):
         return open_target(model_dir, corpus, given)
-    named = next(iter(given.get("pretrained", ())), None)
-    if named is not None:
-        return named
+    pretrained = next(iter(given.get("pretrained", ())), None)
+    if pretrained is not None:
+        return pretrained
     has_own_trainer = trainer_of(corpus.manifest.task.kind) is not None
     if corpus.manifest.references.pretrained is None and has_own_trainer:
         return model_dir

@@ -234,7 +234,10 @@ def _unmeasured_usefulness(failure: str) -> tuple[Measurement, ...]:
 
 
 def _failed_checks(failure: str) -> ScanChecks:
-    """Return a check that fires whatever the others say, so that a scan whose checks failed passes no limit."""
+    """Return a check that fires whatever the others say.
+
+    So a scan whose checks failed passes no limit.
+    """
     reason = SENTENCES["checks_failed"].format(failure=failure)
     alarm = Check("checks of the scan", 0.0, "alarm", reason, SENTENCES["mend_failure"])
     return replace(untested_scan(failure), checks=(alarm,))
@@ -243,7 +246,9 @@ def _failed_checks(failure: str) -> ScanChecks:
 def read_outcomes(
     session: Session, name: str, progress: Progress = SILENT
 ) -> tuple[PlannedTrials, list[Json]]:
-    """Read the outcomes of one attack of a scan that has run from its journal, without asking the model.
+    """Read the outcomes of one attack of a scan that has run, without asking the model.
+
+    They are in its journal.
 
     Args:
         session: the scan; `options.out` is the folder that it wrote.

@@ -60,7 +60,7 @@ class Sampling:
 
     @property
     def bounds(self) -> Bounds | None:
-        """Return what bounds the trials beside the budget, for a record; None where nothing does."""
+        """Return what bounds the trials beside the budget, for a record; None without bounds."""
         bounds = Bounds(self.documents, self.seconds, self.part)
         if bounds == Bounds(None, None, 1.0):
             return None

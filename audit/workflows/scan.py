@@ -45,15 +45,14 @@ class ScanResult:
 
     @property
     def exit_code(self) -> int:
-        """Return the exit code that `docaudit scan` ends with: 0 passed, 10 violated, 11 undecided."""
+        """Return the exit code of `docaudit scan`: 0 passed, 10 violated, 11 undecided."""
         return self.verdict.exit_code
 
     @property
     def reports(self) -> dict[str, Path]:
         """Return the files that were written, by their names."""
-        return {
-            name: path for name in ("record.json", *NAMES) if (path := self.out / name).exists()
-        }
+        paths = {name: self.out / name for name in ("record.json", *NAMES)}
+        return {name: path for name, path in paths.items() if path.exists()}
 
 
 @dataclass(frozen=True)
@@ -78,13 +77,15 @@ def run(
     progress: Progress,
     warn: Callable[..., None] = lambda *_: None,
 ) -> ScanResult:
-    """Open a scan, run it, judge it and write its reports: all that `docaudit scan` and the Python API do.
+    """Open a scan, run it, judge it and write its reports.
+
+    This is all that `docaudit scan` and the Python API do.
 
     Args:
         options: options of the scan.
-        policy: what it is judged by.
+        policy: policy that it is judged by.
         progress: receiver of the progress of every trial.
-        warn: gets warnings as soon as they are known; the result has them all.
+        warn: function that gets warnings as soon as they are known; the result has them all.
 
     Raises:
         DocauditError: the scan could not start, or could not go on.
@@ -96,6 +97,7 @@ def run(
 def _open_and_run(
     options: ScanOptions, policy: Policy, progress: Progress, warn: Callable[..., None]
 ) -> ScanResult:
+    """Open a scan, run it, judge it and write its reports; see `run`."""
     # Loads what lists references, which sweeps and defences do without.
     from audit.workflows.references import missing_references
 
