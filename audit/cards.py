@@ -103,7 +103,8 @@ class PrivacyCard:
         trained: adapters on queries and values with their rank, the head, or all weights.
         embeddings: whether embeddings were trained.
         head: whether the head was.
-        trained_parameters, frozen_parameters: how many.
+        trained_parameters, frozen_parameters: number of parameters that are trained, and that are
+            not.
         secure: whether coins and noise came from the operating system; else anybody can draw them
             again from a seed.
         weights: sha256 of the weights that it is about.
@@ -154,7 +155,7 @@ class ReferenceCard:
 
     Attributes:
         source: who named it; "adapter": it is the base that the audited adapter names.
-        recipe: how docaudit trained it.
+        recipe: recipe by which docaudit trained it.
         corpus: name and sha256 of the data set it was trained on, when docaudit trained it on
             another than the audited.
     """
@@ -171,7 +172,7 @@ class Forgotten:
     """The list of documents that the model was to forget, as its owner gave it.
 
     Attributes:
-        listed: how many documents are in it.
+        listed: number of documents in it.
         sha256: sha256 of their ids, sorted, each with a line feed behind it.
         shown: smallest limit by limited metric that so many documents can show.
     """

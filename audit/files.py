@@ -276,7 +276,7 @@ class PrivateFolder:
     """A new folder of mode 0700, removed on leaving the context, or when this process ends in any way.
 
     Args:
-        within: where it goes; None: the system's folder for temporary files.
+        within: folder that it goes into; None: the system's folder for temporary files.
 
     Attributes:
         path: where it is.

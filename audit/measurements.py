@@ -52,12 +52,12 @@ class Estimate:
         name: the metric, with dotted qualifiers, e.g. `excess_pr.unique` or
             `pr.member.attack.amount`.
         low, high: two-sided interval at `level`.
-        n: how many of `unit` the value averages; of a count, how many of `total` were tried.
-        clusters: how many independent units (documents or providers) these come from.
+        n: number of `unit` that the value averages; of a count, number of `total` that were tried.
+        clusters: number of independent units (documents or providers) these come from.
         null: what someone without the model reaches, or what no leak would give; None where the
             number has none.
-        null_kind: where `null` comes from.
-        method: how the interval was made, in words.
+        null_kind: source of `null`.
+        method: method of the interval, in words.
         bounds: one-sided bounds at `ALPHAS`, for tests against a limit. A level that the data
             cannot give is left out.
         total: of a count, how many of `unit` the documents of training hold that could be tried:
@@ -339,7 +339,7 @@ class Coverage:
     Attributes:
         category: a field category, or "all".
         attacked: fields, values, questions or documents of training that this scan attacked.
-        total: how many there are of them in the documents of training, attacked or not.
+        total: number of them in the documents of training, attacked or not.
         unit: what is counted, plural.
         unique: of the attacked, those whose value occurs in no other document; None: the attack
             does not count them.

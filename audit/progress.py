@@ -43,7 +43,7 @@ def steps(name: str, items: Iterable[T], total: int) -> Iterator[T]:
     Args:
         name: name of the stage.
         items: items of the loop.
-        total: how many there are.
+        total: number of items.
     """
     observer = _OBSERVER.get()
     observer.stage(name, total)

@@ -98,7 +98,7 @@ class Blind:
         confounded: why membership results decide nothing where the test has too little power and
             documents were not assigned by lot, in a sentence for `Result.confounded`; None
             otherwise.
-        assigned: how documents were assigned to the splits.
+        assigned: rule by which documents were assigned to the splits.
     """
 
     estimate: Measurement
@@ -153,7 +153,7 @@ def by_document(
     were drawn.
 
     Args:
-        corpus: where the documents are from.
+        corpus: data set that the documents are from.
         documents: documents that are compared, or by which the attacker knows providers.
         member: (n_documents,) bool, whether the document is a member, or its provider is in.
         progress: advanced for every document described.
@@ -190,7 +190,7 @@ def of_trials(
     """Check the documents that a budget's trials are about.
 
     Args:
-        corpus: where the documents are from.
+        corpus: data set that the documents are from.
         trials: about documents, or about providers, whose documents that were kept aside are asked
             about.
         share: share of the trials, which the budget takes.
@@ -226,7 +226,7 @@ def _examine(
     """Describe and check a draw of the documents, see `by_document`.
 
     Args:
-        corpus: where the documents are from.
+        corpus: data set that the documents are from.
         documents: documents that are compared.
         names: the unit of each document.
         labels: (n_documents,) whether each is a member, or its provider is in.
@@ -357,7 +357,7 @@ def _judge_power(
 
     Args:
         power: power of the check, 0 without one.
-        assigned: how the data set was assigned.
+        assigned: rule by which the data set was assigned.
         unit: what is a member or not.
         alike: whether a check was made, and the documents are all alike.
     """

@@ -51,7 +51,7 @@ class Field:
     """A field in its page, or an end of one that is longer than the paper's attack tries.
 
     Attributes:
-        document: where it stands.
+        document: document in which it stands.
         entity: what it is.
         page: the page, or the window of it, that holds the field; None where it fits into none.
         whole: positions of all its tokens, left to right.

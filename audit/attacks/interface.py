@@ -261,7 +261,7 @@ def confounded_by_copies(copies: Copies, attack: Attack, corpus: Corpus) -> str 
 
     Args:
         copies: what was found in the data set.
-        attack: one that compares members with held-out documents, or the model with others, or
+        attack: attack that compares members with held-out documents, or the model with others, or
             neither.
         corpus: the data set.
     """

@@ -105,7 +105,7 @@ class ScoreComparison:
         Args:
             name: name of the measurement.
             sides: scores of independent units.
-            total: how many members there are, with a score or not.
+            total: number of members, with a score or not.
             mirrored: whether to count those that rank below all but one.
         """
         n = len(sides[1])

@@ -165,7 +165,7 @@ class Membership:
     Every comparison of members with others rests on it.
 
     Attributes:
-        assigned: by what rule.
+        assigned: rule by which documents were assigned.
         drawn: the day (YYYY-MM-DD) on which docaudit drew them; only a model that was trained later
             can have been trained on its members.
         drawn_by: the command that drew them.

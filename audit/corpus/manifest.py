@@ -359,7 +359,7 @@ class _DocumentLines:
         root: the folder of the data set.
         name: path of the file within it.
         task: the data set's task; None where the manifest is broken.
-        problems: where to collect.
+        problems: list that problems are added to.
         hashes: hashes of images by path, to be added to; where it has some, no image is read.
 
     Attributes:

@@ -460,7 +460,7 @@ def sheet_of(table: object, problems: Problems, place: str = "") -> AuditSheet:
 
     Args:
         table: the content of [audit], or of a file.
-        problems: where to collect.
+        problems: list that problems are added to.
         place: before the name of each key.
     """
     try:

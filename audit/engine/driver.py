@@ -49,7 +49,7 @@ def drive(
     Args:
         work: what to attempt.
         trials: trials in the order in which they are started.
-        width: how many attempts are in flight; bounds memory, never changes an outcome.
+        width: number of attempts in flight; bounds memory, never changes an outcome.
         patience: seconds without an outcome after which only the older half goes on, `LEAST` at
             least: attempts in lock step all end at once, and until then a journal has nothing to go
             on from.
@@ -103,7 +103,7 @@ def _start_attempts(
         work: what to attempt.
         waiting: trials that are not started yet.
         live: attempts that are live; those that are started are added.
-        width: how many attempts are in flight.
+        width: number of attempts in flight.
 
     Yields:
         (trial id, outcome) of each attempt that asks nothing.
@@ -127,7 +127,7 @@ def _split_largest_group(
 
     Args:
         live: attempts that are live.
-        width: how many of them, the first ones, may be asked for.
+        width: number of them, the first ones, that may be asked for.
     """
     groups: dict[tuple[int, type], list[int]] = defaultdict(list)
     n_queries: Counter[tuple[int, type]] = Counter()

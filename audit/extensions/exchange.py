@@ -144,7 +144,7 @@ class Origin:
 
     Attributes:
         host: name of the host in ASCII.
-        port: None: that of the scheme.
+        port: port of the host; None: that of the scheme.
         encrypted: over TLS.
     """
 

@@ -56,7 +56,7 @@ class ConversationRow(NamedTuple):
         place: place of the row.
         values: what the row holds.
         columns: the meanings of its keys.
-        folder: where paths of its images begin, within the source.
+        folder: folder where paths of its images begin, within the source.
         part: the part of the source's division that it is of.
     """
 

@@ -46,7 +46,7 @@ class _Element(NamedTuple):
         attributes: the text of its attributes.
         text_before: the text between the tag before and this one.
         text: the whole file.
-        start: where the tag begins in it.
+        start: place where the tag begins in it.
     """
 
     is_closing: bool

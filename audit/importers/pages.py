@@ -56,7 +56,7 @@ class Field:
         words: indices among the words of the page.
         box: a region, in the unit of the page, whose words are the field's.
         value: the transcription; asked for where the model answers questions.
-        category: None: guessed from the label.
+        category: category of the field; None: guessed from the label.
         id: id of its entity, and of the question about it; None: its number.
         phrasings: questions that ask for the value; the first one is asked, the others are
             paraphrases.
@@ -113,7 +113,7 @@ class Page:
 
     Attributes:
         name: the document's id.
-        image: None where the source has no image of it.
+        image: image of the page; None where the source has no image of it.
         words: words in the order of the source; boxes in the unit of the page.
         unit: unit of all boxes; None: recognised from those of the whole source.
         shape: width and height of the page that the boxes were drawn on, when the source says so,
@@ -132,8 +132,8 @@ class Page:
         unanswered: questions without an answer, which were left out.
         unusable: why no document is made of it, for the report.
         path: path of its file within the source, where it has one of its own.
-        place: where it is in the source, for messages: a file with a line or number, and no value;
-            else its number.
+        place: place in the source, for messages: a file with a line or number, and no value; else
+            its number.
         document: document as somebody described it; its words are those of the page.
     """
 

@@ -81,7 +81,7 @@ class Reference:
         source: who named it.
         target: the loaded model.
         members: the ids of the documents it was trained on, for a split model.
-        recipe: how docaudit trained it.
+        recipe: recipe by which docaudit trained it.
         corpus: name and sha256 of the data set it was trained on, when that is not the audited one.
     """
 
@@ -204,8 +204,8 @@ def load_same_kind(
     Args:
         wanted: of `SAME_KIND`.
         audited: the target and its data set.
-        given: by name, the folders. Of baselines each is a checkpoint, or a folder of checkpoints;
-            of splits, what `docaudit references --train splits` wrote.
+        given: folders by name. Of baselines each is a checkpoint, or a folder of checkpoints; of
+            splits, what `docaudit references --train splits` wrote.
 
     Returns:
         The references, and why those that were given and cannot be asked what the target is asked

@@ -289,7 +289,7 @@ def complete(
         prepared: see `prepare`.
         needs: names of references.
         target: the audited checkpoint.
-        cache: where trained references are kept, by content.
+        cache: folder that trained references are kept in, by content.
         seed: seed of the training.
         progress: receiver of the progress, told of every epoch.
         batch_tokens: number of tokens of a batch, see `EncoderTarget`.
@@ -384,7 +384,7 @@ def fit_public_mlm(
         pretrained: a checkpoint of a known family, with or without a masked-language-model head.
         documents: the public ones.
         cache: the folder that keeps trained references; made when missing.
-        recipe: how to train.
+        recipe: recipe of the training.
         device: "cpu", "cuda" or "mps".
         progress: receiver of the progress, told of every epoch.
         images: opens a document's page, for pretrained checkpoints that see it.

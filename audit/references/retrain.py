@@ -163,7 +163,7 @@ def retrain(
             trained.
         corpus: the documents' data set.
         documents: what to train on.
-        folder: where the checkpoint goes; made when missing.
+        folder: folder that the checkpoint goes into; made when missing.
         n: samples an epoch: they are repeated or cut to so many. None: as many as there are.
         progress: advanced after every epoch; the stage is the caller's.
 

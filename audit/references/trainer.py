@@ -168,7 +168,7 @@ def train(
         trainer: its class.
         model: any transformers model.
         samples: the training samples.
-        recipe: how the weights are fitted.
+        recipe: recipe by which the weights are fitted.
         device: "cpu", "cuda" or "mps".
         collator: makes a batch of some samples.
         watch: follows the epochs.
@@ -394,7 +394,7 @@ def fit_extractive(
     Args:
         target: gives the model and the reader that makes its inputs.
         samples: samples, at least one. Images are opened batch by batch and not kept.
-        recipe: how; its prompt is not read.
+        recipe: recipe of the training; its prompt is not read.
         progress: advanced after every epoch; the stage is the caller's.
 
     Returns:

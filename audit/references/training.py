@@ -51,7 +51,7 @@ class Material:
 
     Attributes:
         documents: the public ones that make samples, in file order, without copies of audited ones.
-        n_samples: how many samples the audited model was trained on: those of the members.
+        n_samples: number of samples that the audited model was trained on: those of the members.
     """
 
     documents: tuple[Document, ...]
@@ -113,9 +113,9 @@ def train_baseline(
         corpus: its public documents are learnt from; its member documents say how many samples that
             takes.
         out: holds one folder a baseline, named after everything it depends on; made when missing.
-        count: how many, 1 or more.
+        count: number of models, 1 or more.
         seed: seed of the first one; the next ones count on from it. None: the recipe's.
-        recipe: how; None: the manifest's `[recipe]`, see `recipe_for`.
+        recipe: recipe of the training; None: the manifest's `[recipe]`, see `recipe_for`.
         device: "cpu", "cuda" or "mps".
         half: store weights in float16.
         progress: receiver of the progress, told of every epoch.
@@ -185,7 +185,7 @@ def time_references(
 
     Args:
         names: "auxiliary", "baselines", "splits".
-        start: see `train_baseline`.
+        start: start of the training, see `train_baseline`.
         corpus: the data set.
         device: "cpu", "cuda" or "mps".
         prepared: gives the `ReferencePlan` by which the auxiliary is trained.
@@ -218,7 +218,7 @@ def halves_of(n_units: int, count: int, seed: int) -> Bools:
     model without documents, which happens to a handful of documents only, is drawn again.
 
     Args:
-        n_units: how many there are, `MIN_DOCUMENTS` or more.
+        n_units: number of units, `MIN_DOCUMENTS` or more.
         count: the number of models, even.
         seed: seed of the draw.
 
@@ -295,13 +295,14 @@ def train_splits(
     Each has a seed of its own: the recipe's, plus its number.
 
     Args:
-        start: see `train_baseline`; None: the manifest's `references.pretrained`.
+        start: start of the training, see `train_baseline`; None: the manifest's
+            `references.pretrained`.
         corpus: the data set.
         out: gets `splits.json` and one folder a model; made when missing. Workers on other machines
             must see it.
         count: K, even (the paper has 50).
         seed: seed of the assignment of documents.
-        recipe: how; None: the manifest's `[recipe]`, see `recipe_for`.
+        recipe: recipe of the training; None: the manifest's `[recipe]`, see `recipe_for`.
         device: "cpu", "cuda" or "mps".
         half: store weights in float16.
         engine: runs the trainings; None: one after the other, in this process.

@@ -51,7 +51,7 @@ class BlindCheck:
         power: the chance that a difference which these classifiers see as an AUC of `ADVERSARY`
             gives p <= `SIGNIFICANT`, in [0, 1]; 0 where no feature varies. It says nothing of
             differences that they do not see.
-        n_permutations: how many there were.
+        n_permutations: number of permutations.
         by_block: the AUC of the classifier of each block that is not alike in all units, and of
             that of all together; empty where no feature varies.
     """
@@ -104,7 +104,7 @@ def blind_check(
             these and are permuted within them; folds are drawn from them, for within a stratum of
             fixed size a document's label implies the opposite about the others. None: labels were
             assigned over all units.
-        n_permutations: how many.
+        n_permutations: number of permutations.
 
     Returns:
         None with fewer than `MIN_UNITS` units on a side.

@@ -104,9 +104,9 @@ class Interval:
         lower: bounds at `TAILS`, each of which holds on its own at confidence 1 - tail, at most
             `value`.
         upper: likewise, at least `value`.
-        n: how many rows (fields, questions) the value averages.
-        clusters: how many independent units (documents, providers, canaries) these come from.
-        method: how the interval was made, in words.
+        n: number of rows (fields, questions) that the value averages.
+        clusters: number of independent units (documents, providers, canaries) that these come from.
+        method: method of the interval, in words.
     """
 
     value: float
@@ -306,7 +306,7 @@ def beta_interval(
     Args:
         value: value in [0, 1].
         n: rows that the value averages.
-        clusters: how many there are.
+        clusters: number of clusters.
         effective: as how many they count, see `effective_number`; None: `clusters`.
         note: appended to the method; by default that resampling shows no spread.
     """

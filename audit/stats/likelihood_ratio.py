@@ -141,7 +141,7 @@ class Exposure:
         bits: log2 N - log2 rank, in [0, log2 N]; without memory about 1.44 on average
             (`chance_exposure`).
         rank: 1 + the references at least as likely as the canary.
-        ties: how many of these are exactly as likely.
+        ties: number of these that are exactly as likely.
         n: N; the drawn references, or all candidates with the canary where they are enumerated.
         p_value: p-value of no memory, one-sided: 1 + references at least as likely, over 1 +
             references; in (0, 1].
@@ -163,8 +163,8 @@ def exposure(canary: float, references: npt.ArrayLike, *, enumerated: bool = Fal
     and in the p-value: a model that holds all candidates equally likely exposes none.
 
     Args:
-        canary: how likely the model holds the inserted canary (a log-likelihood or minus a loss):
-            higher is likelier.
+        canary: likelihood that the model gives the inserted canary (a log-likelihood or minus a
+            loss): higher is likelier.
         references: the same of candidates that were not inserted, shape (n_references,), at least
             one; behind the same prefix, and without the other inserted canaries. Drawn: fresh, as
             the canary was, so that the canary itself may be among them. Enumerated: every other

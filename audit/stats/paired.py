@@ -324,7 +324,7 @@ def sign_flip(differences: npt.ArrayLike, rng: np.random.Generator, n_flips: int
     Args:
         differences: one sum of differences a cluster, shape (n_clusters,), at least one cluster.
         rng: the source of randomness.
-        n_flips: how many random sign patterns.
+        n_flips: number of random sign patterns.
 
     Returns:
         The two-sided p of a total as far from 0. Exact where all 2^clusters sign patterns are no

@@ -37,8 +37,8 @@ class Ranking:
     Attributes:
         outcomes: shape (M,), in [0, 1], ascending among fields of equal score.
         documents: the document of each field, one of 0..n_documents - 1, shape (M,).
-        starts: where each group of fields of equal score starts, shape (n_groups,).
-        n_documents: how many documents there are.
+        starts: start of each group of fields of equal score, shape (n_groups,).
+        n_documents: number of documents.
     """
 
     outcomes: Floats

@@ -146,11 +146,12 @@ def bootstrap(
         statistic: takes column totals, shape (n, n_strata, n_columns), gives finite values, shape
             (n,).
         rng: the source of randomness; the same state gives the same interval.
-        n_resamples: how many resamples.
-        n: how many rows the sums are made of, for `Interval.n`; the number of clusters when None.
+        n_resamples: number of resamples.
+        n: number of rows that the sums are made of, for `Interval.n`; the number of clusters when
+            None.
         limits: range of the statistic, to which bounds are cut.
-        sizes: how many rows each cluster of each stratum holds, shapes (n_clusters_s,), positive;
-            all alike when None.
+        sizes: number of rows of each cluster of each stratum, shapes (n_clusters_s,), positive; all
+            alike when None.
 
     Returns:
         None where leaving out one cluster changes nothing in some stratum, or all resamples agree.
@@ -305,9 +306,9 @@ def _draw(
     the other, whichever is faster: the distribution is one.
 
     Args:
-        counts: how many clusters have each row, shape (n_rows,).
+        counts: number of clusters that have each row, shape (n_rows,).
         rng: the source of randomness.
-        n_resamples: how many resamples.
+        n_resamples: number of resamples.
     """
     n_rows = len(counts)
     n_clusters = int(counts.sum())

@@ -29,7 +29,7 @@ class Batch:
 
     Attributes:
         size: the number.
-        lowered: how often it was lowered because memory ran out.
+        lowered: number of times that it was lowered because memory ran out.
     """
 
     size: int

@@ -43,7 +43,7 @@ class OtherTarget(TokenTarget, ReferenceRules, Protocol):
     Attributes:
         model: the transformers model.
         batch_rows: samples of one forward pass.
-        lowered: how often that was lowered because memory ran out.
+        lowered: number of times that it was lowered because memory ran out.
     """
 
     model: Any

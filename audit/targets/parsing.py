@@ -292,9 +292,9 @@ def _tokens_at(offsets: Sequence[tuple[int, int]], begin: int, end: int) -> tupl
     """Return the first token that holds a character of a passage, and the one behind the last.
 
     Args:
-        offsets: where each token begins and ends in the text.
-        begin: where the passage begins.
-        end: where it ends.
+        offsets: begin and end of each token in the text.
+        begin: begin of the passage.
+        end: end of the passage.
     """
     behind = [number for number, (_, stop) in enumerate(offsets) if stop > begin]
     holding = [number for number in behind if offsets[number][0] < end]

@@ -217,7 +217,7 @@ def _f1_interval(counts: Floats, n_true: int, rng: np.random.Generator) -> Inter
 
     Args:
         counts: (n_pages, 3) numbers of what is right, true, and predicted on each page.
-        n_true: how many are true on all pages.
+        n_true: number of those that are true on all pages.
         rng: draws the pages.
     """
     sums = cluster_sums(list(counts.T), np.arange(len(counts)))

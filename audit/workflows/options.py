@@ -32,7 +32,7 @@ class ScanOptions:
         model_dir: folder of the model, or address of a server; not read with `no_model`.
         data_dir: folder with manifest.toml.
         out: folder of the record and the reports.
-        budget: how much of the work to do: "quick", "standard" or "full".
+        budget: amount of the work to do: "quick", "standard" or "full".
         only: names of the attacks to run; empty: all.
         seed: start of every random choice.
         device: device of the model: "auto", "cpu", "cuda" or "mps".
@@ -43,7 +43,7 @@ class ScanOptions:
             None: as fits. It bounds memory and never changes a result on a CPU.
         width: attempts in flight. It bounds memory and never changes a result on a CPU.
         cache: folder that keeps trained references (a sweep shares one); None: in `evidence`.
-        engine: where trials run, as `make_engine` takes it.
+        engine: engine that runs trials, as `make_engine` takes it.
         attack_parameters: file with parameters, as `battery.read_parameters` takes it.
         dtype: number format of the model. "bfloat16": an encoder computes in it if a preflight
             finds that it makes no difference, a model that answers holds its weights in it. "auto":

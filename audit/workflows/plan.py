@@ -60,7 +60,7 @@ def plan_limits(
 
     Args:
         corpus: the data set.
-        policy: one whose names were checked.
+        policy: policy whose names were checked.
         budget: budget of the scan.
         costs: cost of every attack under this budget.
         blind: the results of the blind checks, by attack; see `planning.blind_checks`.

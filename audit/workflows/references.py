@@ -47,7 +47,7 @@ class ReferenceNeed:
         used_by: attacks that are weaker without it.
         state: "there": named in the manifest or on the command line; "trained by the scan": from
             what is there; "can be trained" by a command; else "missing".
-        source: where it was found; empty where it was not.
+        source: place where it was found; empty where it was not.
         folders: its folders.
         how: the command, or what to give; empty for one that is there.
         seconds: seconds that its training takes on this machine, at least and at most; None where
@@ -75,7 +75,7 @@ class InspectedModel:
 
     Attributes:
         architecture: family and head.
-        inapplicable: by attack, why the model cannot be attacked this way.
+        inapplicable: reasons by attack why the model cannot be attacked this way.
         trials: attack, stratum and number of trials.
         warnings: warnings that a scan gives.
         lacking: for each reference that an attack cannot run without, what to do, a line each.
@@ -294,7 +294,7 @@ class _Finding:
         target: the model.
         corpus: the audited documents.
         attacks: the attacks that find something to try.
-        places: where references are, by their names.
+        places: places of references, by their names.
         command: the command that lists and trains references.
         pretrained: its arguments for what the model was fine-tuned from.
     """
@@ -400,7 +400,7 @@ def train_references(
             `training.N_SPLITS` unless named.
         seed: seed of the first baseline and of the draw of the splits; None: the recipe's, and 0.
         device: "auto", "cpu", "cuda" or "mps".
-        engine: where split models are trained, as `make_engine` takes it.
+        engine: engine that trains split models, as `make_engine` takes it.
         progress: receiver of the progress of epochs and models.
 
     Returns:

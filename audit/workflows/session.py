@@ -62,7 +62,7 @@ class Session:
             and the audited documents. References are added when the first attack needs them.
         prepared: the references that were given, and how those that are missing are trained.
         engine: runs the attacks' trials.
-        device: where models are asked: "cpu", "cuda" or "mps".
+        device: device that models are asked on: "cpu", "cuda" or "mps".
         folder: folder of the model; None for an audit of the text alone.
         defense: the countermeasure that all models are asked behind; None: there is none.
         dp: the guarantee that the checkpoint states.
@@ -279,7 +279,7 @@ def choose_engine(
 
     Args:
         options: options of the scan.
-        device: where models are asked.
+        device: device that models are asked on.
         target: the audited model.
 
     Returns:

@@ -46,7 +46,7 @@ class Hidden:
     """A value that is taken off its page.
 
     Attributes:
-        document: where it stands.
+        document: document in which it stands.
         name: name of the field or the question, within the document.
         category: what kind of value it is, by which plausible others are found.
         text: the value as it is written.

@@ -184,7 +184,7 @@ def coverage(
 
     Args:
         everything: values of member and held-out documents, asked about or not.
-        asked: those that this scan asked about.
+        asked: values that this scan asked about.
         withheld: number of member values that the owner keeps out of the audit, by category.
     """
     tried: Counter[str] = Counter()
@@ -365,7 +365,7 @@ class AttributeTable(measuring.ValueColumns):
     """One row a value that was asked about; every column has shape (n_values,).
 
     Attributes:
-        n_candidates: how many there were, the true one among them.
+        n_candidates: number of candidates, the true one among them.
         chosen: chance by method that the true value is chosen with the model: 1, 0, or a share
             among equals.
         public: the same without the model: by the loss of the public model, else 1 / n_candidates.

@@ -258,7 +258,7 @@ def counts_of(
 
     Args:
         drawn: how the canaries were made.
-        tried: those that were tried.
+        tried: canaries that were tried.
         found: what came of each, in the same order.
         trained: whether each counts (`LossProof.covers`).
     """

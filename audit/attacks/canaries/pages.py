@@ -266,7 +266,7 @@ def ask_page(
     """Try every completion, or descend from the best that the approach's search finds, and rank the truth.
 
     Args:
-        target: one that `approach` is for.
+        target: target that `approach` is for.
         corpus: holds the carriers' pages.
         canary: canary whose completion is looked for.
         others: the other canaries of the set.

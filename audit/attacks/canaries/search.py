@@ -126,9 +126,9 @@ def search(
 
     Args:
         scorer: scorer of the model.
-        start: where descent begins, beside the draws.
+        start: completion that descent begins with, beside the draws.
         secret: what is looked for.
-        effort: how far.
+        effort: effort of the search.
         rng: random generator of the draws, after what `start` draws.
     """
     n_places = len(secret.truth)

@@ -67,9 +67,9 @@ class ScoredDocuments:
         ids: ids of the documents.
         member: (n_documents,) whether each is a member.
         columns: columns by score, (n_documents,), NaN where a document has none.
-        missing: by score, why no document has it.
+        missing: reasons by score why no document has it.
         unusable: documents that were tried and have no finite loss.
-        documents: how many documents have a loss, by split in words.
+        documents: number of documents that have a loss, by split in words.
         first_copy: by document, the first one of its copies in its split, itself where it has none;
             a document that is missing has none.
         lacking: role by score of the reference that it takes and the scan was not given.

@@ -189,7 +189,7 @@ def count_identified(
         name: name of the metric, which tells the way of counting.
         table: table of the questions.
         rng: the source of randomness.
-        total: how many such values there are, tried or not; None: as many as were tried.
+        total: number of such values, tried or not; None: as many as were tried.
     """
     way = IDENTIFYING_WAYS[name]
     rows = _identifying(table, way)

@@ -305,7 +305,7 @@ def ask_about(
 
     Args:
         case: the target and the data set.
-        document: one that can be asked about.
+        document: document that can be asked about.
         reference: reference, see `reference_of`.
     """
     if providers.style_of(case.target) == "answers":

@@ -233,7 +233,7 @@ class Inference:
             shape (n_seeds, n); of methods that look at no label `CLUSTERED` seeds at most.
         probabilities: probabilities of being a member, by forest, NaN where it was trained on the
             provider, shape (n_seeds, n); None without forests.
-        lacks: by method, why there are no calls.
+        lacks: reasons by method why there are no calls.
     """
 
     calls: Mapping[str, Floats]

@@ -217,7 +217,7 @@ def test_kinds(
 
     Args:
         apart: fields of each unusual length.
-        usual: those of usual length.
+        usual: fields of usual length.
         streams: the source of randomness.
         kinds: collects the tests.
     """

@@ -94,7 +94,7 @@ class Canary:
             document.
         completion: the secret, words of the pattern's candidates.
         included: its own independent fair coin: whether documents hold it.
-        copies: how many documents hold it; 0 when it is not included.
+        copies: number of documents that hold it; 0 when it is not included.
         carrier: id of the document whose page its page is made from; None where its line is a
             document by itself.
         box: box of the whole line on that page, pixels; None without a carrier.
@@ -207,7 +207,7 @@ class CanaryCounts:
     Attributes:
         patterns: sorted.
         canaries: canaries that are put in and those that are not.
-        included: those that their coins put in.
+        included: canaries that their coins put in.
         documents: documents that hold them.
         pages: documents whose pages were copied for them.
     """

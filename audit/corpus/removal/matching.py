@@ -125,7 +125,7 @@ class Wanted:
         bare: `letters_and_digits` of it.
         folded: `normalise_ocr` of it. An answer that has none ("-", "%") is itself in all forms and
             equals itself only.
-        n_words: how many words it has.
+        n_words: number of its words.
         decimal: its value, where it is a number with two decimals.
     """
 

@@ -107,8 +107,8 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
             data: the folder with manifest.toml.
             policy: a shipped policy or the path of one.
             budget: budget, as of `docaudit scan`.
-            documents: how many are tried, half of them trained on, drawn by lot from `seed`; None:
-                all.
+            documents: number of documents that are tried, half of them trained on, drawn by lot
+                from `seed`; None: all.
             only: the attacks; (): all that apply. Membership alone takes seconds.
             seed: seed of the sample and of every attack.
             references: folders of reference models by name, as of `docaudit scan --reference`.

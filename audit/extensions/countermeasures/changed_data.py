@@ -57,8 +57,8 @@ def write_changed(
 
     Args:
         corpus: the data set as it was.
-        documents: those of the new one; an image that is not in `redrawn` is copied from the old
-            one.
+        documents: documents of the new data set; an image that is not in `redrawn` is copied from
+            the old one.
         out: the folder for it.
         suffix: ending of its name.
         redrawn: images that are new; opened one at a time.

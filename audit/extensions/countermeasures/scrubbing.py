@@ -148,7 +148,7 @@ def scrub(document: Document, *, seed: int, planted: bool = False) -> Scrubbed:
     Args:
         document: as it was.
         seed: seed of the surrogates.
-        planted: see `marked_values`.
+        planted: planted values, see `marked_values`.
 
     Raises:
         ManifestError: a value stands so densely among the words that it cannot be replaced.

@@ -72,7 +72,7 @@ def reworded(name: str, target: Target, reword: Callable[[str], str]) -> Reworde
     Args:
         name: name of the countermeasure.
         target: answers questions about a page.
-        reword: see `Reworded`.
+        reword: function that rewords a question, see `Reworded`.
 
     Raises:
         TargetError: it is asked no questions.

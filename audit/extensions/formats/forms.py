@@ -111,7 +111,7 @@ def boxed_lines(path: Path, numbers: Sequence[int] = (8, 4)) -> Iterator[Word]:
 
     Args:
         path: path of a text file.
-        numbers: how many numbers the corners of a line's box are.
+        numbers: number of numbers that the corners of a line's box are.
 
     Raises:
         ManifestError: a row has another form.

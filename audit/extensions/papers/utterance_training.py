@@ -104,7 +104,7 @@ def fit_nlu(
     Args:
         documents: utterances with tags and an intent; at least one.
         validation: utterances that early stopping looks at; nothing else reads them.
-        recipe: how it is trained.
+        recipe: recipe of the training.
         folder: folder that is made when it is missing.
         progress: advanced after every epoch; the stage is the caller's.
         labels: the tags in the order of the model's outputs; (): all of the documents, sorted.
@@ -189,7 +189,7 @@ def fit_like(
     Args:
         model: the checkpoint of the other one.
         documents: documents, see `fit_nlu`.
-        recipe: how; sizes, character layer and dropout are the other one's.
+        recipe: recipe of the training; sizes, character layer and dropout are the other one's.
         folder: folder, see `fit_nlu`.
         progress: receiver of progress, see `fit_nlu`.
         half: see `fit_nlu`.
@@ -351,7 +351,7 @@ class NluLearner(Learner):
 
     Args:
         model: knows the vocabulary's words.
-        vocabulary: one that names no word of a private document.
+        vocabulary: vocabulary that names no word of a private document.
         device: "cpu", "cuda" or "mps".
     """
 

@@ -48,7 +48,7 @@ class DpOptions:
         epsilon: infinite: no noise, and no guarantee; None: as `to_policy` needs.
         to_policy: a policy: the noise is such that the guarantee proves every limit on membership
             and providers.
-        delta: None: 1 / N^1.1 of N units; refused above 1 / N.
+        delta: delta of the guarantee; None: 1 / N^1.1 of N units; refused above 1 / N.
         per_unit: documents of a unit at most, drawn once; None: all.
         trained: "lora:RANK", "head" or "full".
         embeddings: whether embeddings are trained too.

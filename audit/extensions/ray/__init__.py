@@ -90,7 +90,7 @@ class RayEngine:
     Attributes:
         address: address of a running cluster that this machine is part of, "host:port" or "auto";
             None starts Ray here.
-        workers: how many; None: as many as the CPUs, or GPUs, allow.
+        workers: number of workers; None: as many as the CPUs, or GPUs, allow.
         gpus: number of GPUs of a worker, which may be a part of one; None: one, or a part where
             there are more workers than GPUs.
         shared: the folder below which all nodes have the same files; "true": they have the same

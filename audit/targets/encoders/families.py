@@ -169,7 +169,7 @@ class VisualInputs:
         encoder: the model's encoder.
         sight: how it sees.
         boxes: turns shares of the page, (1, n_tokens, 4), into the encoder's own boxes.
-        device: where the encoder is.
+        device: device that the encoder is on.
     """
 
     def __init__(
