@@ -15,7 +15,7 @@ from audit.policy.checks import settle
 from audit.record import AuditRecord
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import audit_checkpoint
-from audit.workflows.setup import ScanSetup
+from audit.workflows.session import Session
 
 POLICY = Policy(schema=1, name="test", limits=BOTH)
 BLIND = Check("blind", 0.001, "confounded", "they can be told apart", "divide them by lot")
@@ -63,8 +63,8 @@ def test_a_scan_settles_its_record_alone(
     monkeypatch.setattr("audit.workflows.scan.run_scan", lambda *_: record)
     monkeypatch.setattr("audit.workflows.scan.write_report", lambda *_, **__: [])
     options = ScanOptions(tmp_path / "model", tmp_path / "data", tmp_path / "out")
-    opened = cast("ScanSetup", SimpleNamespace(options=options))
-    result = audit_checkpoint(opened, POLICY, SILENT)
+    session = cast("Session", SimpleNamespace(options=options))
+    result = audit_checkpoint(session, POLICY, SILENT)
     assert settled == [IN_A_SCAN]
     assert result.verdict.decisions[0].cause == "confounded"
     assert result.record == settle(record, POLICY.limits)
