@@ -72,6 +72,33 @@ def test_no_stray_file_lies_at_the_root() -> None:
     assert {path for path in list_tracked() if "/" not in path} == AT_THE_ROOT
 
 
+WITHOUT_A_ROOM = {
+    "benchmarks": "of the folder of that name",
+    "countermeasures": "of several parts of audit/extensions",
+    "docaudit": "of the package of that name",
+    "fakes": "no tests, but what they are made of",
+    "hostile": "of all that reads what strangers made",
+    "matrix": "of every kind of model",
+    "pipelines": "of what runs in somebody's CI",
+    "repository": "of the repository itself",
+    "samples": "of sample_models",
+    "training": "of audit/references and what extensions train",
+}
+"""By folder of tests that no folder of the package has the name of, what its tests are of."""
+
+
+def test_folders_of_tests_are_those_of_the_package_or_say_what_they_are_of() -> None:
+    rooms = {path.name for path in (ROOT / "audit").iterdir() if path.is_dir()}
+    tests = [Path(path).parts[1:] for path in list_tracked("tests")]
+    folders = {parts[0] for parts in tests if len(parts) > 1}
+    assert folders - rooms == WITHOUT_A_ROOM.keys()
+
+
+def test_tests_beside_the_folders_are_of_modules_beside_the_rooms() -> None:
+    modules = {f"tests/test_{path.name}" for path in (ROOT / "audit").glob("*.py")}
+    assert {*list_tracked(":(glob)tests/test_*.py")} <= modules
+
+
 def test_public_docstrings_begin_with_an_imperative_or_the_thing_itself() -> None:
     said = [
         text
