@@ -10,11 +10,11 @@ from pydantic.dataclasses import dataclass
 
 from audit.attacks import text_of
 from audit.attacks.text import ACCESS_LABELS, Threat
-from audit.measurements import STRICT, Estimate
-from audit.policy import Verdict
+from audit.measurements import STRICT, Coverage, Estimate
 from audit.record import AuditRecord, Result
-from audit.report.answer import LABELS, plainest
-from audit.report.leaks import unlimited, within
+from audit.report.answer import LABELS
+from audit.report.facts.definitions import Facts, title_of
+from audit.report.facts.questions import plainest_of
 from audit.report.remedies import read_shipped
 
 Written = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -108,19 +108,21 @@ class Frameworks:
 
     def of_clause(self, clause: str) -> tuple[Evidence, ...]:
         """Return what is evidence for a clause."""
-        return tuple(one for one in self.mappings if clause in one.clauses)
+        return tuple(evidence for evidence in self.mappings if clause in evidence.clauses)
 
     def alike(self, clause: Clause) -> dict[str, tuple[str, ...]]:
         """Return the places that name the same attacks as a clause, itself included, by framework."""
-        same = [one for one in self.clauses if one.id == clause.id or one.id in clause.alike]
-        return {
-            name: tuple(one.short or one.clause for one in same if one.framework == name)
-            for name in dict.fromkeys(one.framework for one in same)
-        }
+        ids = {clause.id, *clause.alike}
+        places: dict[str, tuple[str, ...]] = {}
+        for item in self.clauses:
+            if item.id in ids:
+                place = item.short or item.clause
+                places[item.framework] = (*places.get(item.framework, ()), place)
+        return places
 
     def of_attack(self, attack: str) -> tuple[Evidence, ...]:
         """Return what an attack is evidence for; empty for one that nobody has mapped."""
-        return tuple(one for one in self.mappings if one.attack == attack)
+        return tuple(evidence for evidence in self.mappings if evidence.attack == attack)
 
 
 @cache
@@ -216,61 +218,69 @@ class LegalView:
     unmapped: tuple[str, ...]
 
 
-def legal_view(record: AuditRecord, verdict: Verdict) -> LegalView:
+def legal_view(facts: Facts) -> LegalView:
     """Say what of a record is evidence for which clause.
 
     Raises:
         RenderError: `policies/frameworks.toml` is broken.
     """
-    known = frameworks()
-    attacks = list(dict.fromkeys([*record.battery, *(result.attack for result in record.attacks)]))
+    record = facts.record
+    shipped = frameworks()
+    names = [*record.battery, *(result.attack for result in record.attacks)]
+    attacks = list(dict.fromkeys(names))
     return LegalView(
-        quote=next((clause.quote for clause in known.clauses if clause.id == "edpb-55"), ""),
-        coverage=coverage(record, verdict),
+        quote=_quote(shipped),
+        coverage=coverage(facts),
         threats=tuple(_threat_row(record, attack) for attack in attacks),
         release=release(record),
         ratio=ratio(record),
-        clauses={
-            framework: [
-                (clause, [*_sentences(record, verdict, known.of_clause(clause.id))])
-                for clause in known.clauses
-                if clause.framework == framework.name
-            ]
-            for framework in known.frameworks
-        },
-        unmapped=tuple(
-            text_of(attack).title or attack for attack in attacks if not known.of_attack(attack)
-        ),
+        clauses={framework: _clauses_of(facts, framework) for framework in shipped.frameworks},
+        unmapped=tuple(title_of(attack) for attack in attacks if not shipped.of_attack(attack)),
     )
 
 
-def coverage(record: AuditRecord, verdict: Verdict) -> tuple[CoverageRow, ...]:
-    """Return a row for each class of attack that EDPB Opinion 28/2024 names, and one for each that nobody tries here.
+def _quote(shipped: Frameworks) -> str:
+    """Return what EDPB Opinion 28/2024, paragraph 55, says of what testing can show."""
+    for clause in shipped.clauses:
+        if clause.id == "edpb-55":
+            return clause.quote
+    return ""
+
+
+def _clauses_of(facts: Facts, framework: Framework) -> list[tuple[Clause, list[str]]]:
+    """Return the clauses of a framework, each with sentences on what is evidence for it."""
+    shipped = frameworks()
+    clauses = [clause for clause in shipped.clauses if clause.framework == framework.name]
+    return [(clause, list(_sentences(facts, shipped.of_clause(clause.id)))) for clause in clauses]
+
+
+def coverage(facts: Facts) -> tuple[CoverageRow, ...]:
+    """Return a row for each class of attack: those of EDPB Opinion 28/2024, and those nobody tries here.
 
     Raises:
         RenderError: `policies/frameworks.toml` is broken.
     """
-    known = frameworks()
-    rows = []
-    for clause in (one for one in known.clauses if one.attack_class):
-        tried = tuple(
-            examined(record, verdict, one) for one in known.of_clause(clause.id) if one.attack
-        )
-        state, alike = _combine_states(tried), known.alike(clause)
-        rows.append(CoverageRow(clause.attack_class, state, tried, clause.outside, alike))
-    named = {name for clause in known.clauses for name in clause.alike}
-    rows += [
-        CoverageRow(
-            clause.summary.partition(":")[0].rstrip("."),
-            "out of scope",
-            (),
-            clause.unmapped,
-            known.alike(clause),
-        )
-        for clause in known.clauses
-        if clause.unmapped and clause.id not in named
-    ]
+    shipped = frameworks()
+    rows = [_class_row(facts, clause) for clause in shipped.clauses if clause.attack_class]
+    elsewhere: set[str] = set()
+    for clause in shipped.clauses:
+        elsewhere.update(clause.alike)
+    for clause in shipped.clauses:
+        if clause.unmapped and clause.id not in elsewhere:
+            name = clause.summary.partition(":")[0].rstrip(".")
+            alike = shipped.alike(clause)
+            rows.append(CoverageRow(name, "out of scope", (), clause.unmapped, alike))
     return tuple(rows)
+
+
+def _class_row(facts: Facts, clause: Clause) -> CoverageRow:
+    """Return what was tried of the class of attack that a clause names."""
+    shipped = frameworks()
+    tried = tuple(
+        examined(facts, evidence) for evidence in shipped.of_clause(clause.id) if evidence.attack
+    )
+    state = _combine_states(tried)
+    return CoverageRow(clause.attack_class, state, tried, clause.outside, shipped.alike(clause))
 
 
 def _combine_states(tried: Sequence[Examined]) -> State:
@@ -278,7 +288,7 @@ def _combine_states(tried: Sequence[Examined]) -> State:
 
     One that does not apply to a model is no gap.
     """
-    states = {one.state for one in tried} - {"not applicable"}
+    states = {attack.state for attack in tried} - {"not applicable"}
     if not tried:
         return "out of scope"
     if not states:
@@ -286,99 +296,124 @@ def _combine_states(tried: Sequence[Examined]) -> State:
     return "tested in part" if len(states) > 1 else states.pop()
 
 
-def examined(record: AuditRecord, verdict: Verdict, evidence: Evidence) -> Examined:
+def examined(facts: Facts, evidence: Evidence) -> Examined:
     """Say what a scan did with an attack, or with those of its metrics that count."""
     attack = evidence.attack or ""
-    title = text_of(attack).title or attack
-    result = record.results.get(attack)
+    result = facts.record.results.get(attack)
     if result is not None and result.status == "completed":
-        return _describe_completed(record, verdict, evidence, result, title)
-    state, note, _ = why_not_run(record, attack)
-    return Examined(attack, title, state, note)
+        return _describe_completed(facts, evidence, result)
+    state, note, _ = why_not_run(facts.record, attack)
+    return Examined(attack, title_of(attack), state, note)
 
 
 def why_not_run(record: AuditRecord, attack: str) -> tuple[State, str, str]:
     """Return state, reason and remedy of an attack that gave no numbers."""
     result = record.results.get(attack)
-    ask = "docaudit scan MODEL_DIR DATA_DIR" if record.corpus.forgotten else "scan without --only"
     if result is None and attack not in record.battery:
         return "not tested", "not in the version that scanned", "scan again"
+    scan_all = "scan without --only"
+    if record.corpus.forgotten:
+        scan_all = "docaudit scan MODEL_DIR DATA_DIR"
     if result is None or result.reason is None or result.reason.kind == "left out":
-        return "not tested", "not asked for in this scan", ask
-    why, fix = result.reason.why, result.reason.fix
+        return "not tested", "not asked for in this scan", scan_all
+    why = result.reason.why
+    fix = result.reason.fix
     if result.reason.kind == "model":
         return "not applicable", why, fix
     if result.status == "failed":
         return "not tested", f"broke down ({why})", "report this failure with the record"
     if result.status == "left out":
-        return "not tested", f"not asked for in this scan; {why}", ask
+        return "not tested", f"not asked for in this scan; {why}", scan_all
     return "not tested", why, fix
 
 
-def _describe_completed(
-    record: AuditRecord, verdict: Verdict, evidence: Evidence, result: Result, title: str
-) -> Examined:
-    estimates = {item.name for item in result.measurements if isinstance(item, Estimate)}
+def _describe_completed(facts: Facts, evidence: Evidence, result: Result) -> Examined:
+    """Say how much an attack tried, what weakens its numbers, and what became of its limits."""
+    title = title_of(result.attack)
     if evidence.metrics:
         # Limits on the attack's other metrics may have come out otherwise.
-        title = ", ".join(
-            [title, *(f"“{text_of(result.attack).label(one)}”" for one in evidence.metrics)]
-        )
-    if not (estimates & {*evidence.metrics} if evidence.metrics else estimates):
+        text = text_of(result.attack)
+        labels = [f"“{text.label(metric)}”" for metric in evidence.metrics]
+        title = ", ".join([title, *labels])
+    if not _has_numbers(evidence, result):
         return Examined(
             result.attack, title, "not tested", "the attack ran and could not measure this"
         )
-    notes = [amount_tried(record, result)]
+    notes = [amount_tried(result)]
     if result.confounded is not None:
         notes.append(f"no limit can be met on its numbers: {result.confounded}")
     notes += [f"with the attacker weakened: {ablation}" for ablation in result.ablations]
+    outcome = _outcome_for(facts, evidence, result.attack)
+    return Examined(result.attack, title, "tested", "; ".join(filter(None, notes)), outcome)
+
+
+def _has_numbers(evidence: Evidence, result: Result) -> bool:
+    """Tell whether an attack measured anything that the evidence is about."""
+    estimates = {item.name for item in result.measurements if isinstance(item, Estimate)}
+    if evidence.metrics:
+        return not estimates.isdisjoint(evidence.metrics)
+    return bool(estimates)
+
+
+def _outcome_for(facts: Facts, evidence: Evidence, attack: str) -> str:
+    """Say what became of the limits that the evidence is about, and whether it leaks all the same."""
     outcomes = {
         decision.outcome
-        for decision in verdict.decisions
-        if decision.limit.attack == result.attack
-        and _metric_counts(evidence, decision.limit.metric)
+        for decision in facts.by_attack[attack].decisions
+        if _metric_counts(evidence, decision.limit.metric)
     }
-    outcome = next((text for name, text in OUTCOMES.items() if name in outcomes), UNLIMITED)
-    found = (*within(record, verdict), *unlimited(record, verdict))
-    if any(
-        leak.attack == result.attack and _metric_counts(evidence, leak.metric) for leak in found
-    ):
-        outcome = LEAKING.get(outcome, outcome)
-    return Examined(result.attack, title, "tested", "; ".join(filter(None, notes)), outcome)
+    words = UNLIMITED
+    for outcome, words_of_outcome in OUTCOMES.items():
+        if outcome in outcomes:
+            words = words_of_outcome
+            break
+    for leak in (*facts.accepted, *facts.outside):
+        if leak.attack == attack and _metric_counts(evidence, leak.metric):
+            return LEAKING.get(words, words)
+    return words
 
 
 def _metric_counts(evidence: Evidence, metric: str) -> bool:
     return not evidence.metrics or metric in evidence.metrics
 
 
-def amount_tried(record: AuditRecord, result: Result) -> str:
+def amount_tried(result: Result) -> str:
     """Say how much an attack tried; empty where the record does not say."""
-    for one in result.coverage:
-        if one.category == "all":
-            return f"{one.attacked:,} of {one.total:,} {one.unit} of training"
-    measured = plainest(result)
+    row = coverage_of(result)
+    if row is not None:
+        return f"{row.attacked:,} of {row.total:,} {row.unit} of training"
+    measured = plainest_of(result)
     return "" if measured is None else f"{measured.n:,} {measured.unit}"
 
 
+def coverage_of(result: Result) -> Coverage | None:
+    """Return how much of all that could leak an attack tried; None where it does not say."""
+    for row in result.coverage:
+        if row.category == "all":
+            return row
+    return None
+
+
 def _threat_row(record: AuditRecord, attack: str) -> ThreatRow:
-    report = text_of(attack)
-    threat, title = report.threat, report.title or attack
+    threat = text_of(attack).threat
+    title = title_of(attack)
     result = record.completed.get(attack)
-    cost = _describe_cost(record, threat, result) if result is not None else "not run"
+    cost = "not run"
+    if result is not None:
+        cost = _describe_cost(threat, result)
     if threat is None:
         return ThreatRow(title, NOT_STATED, "", NOT_STATED, cost)
-    least = (
-        f"with {ACCESS_LABELS[threat.least]}: {threat.least_for}"
-        if threat.least is not None
-        else ""
-    )
+    least = ""
+    if threat.least is not None:
+        least = f"with {ACCESS_LABELS[threat.least]}: {threat.least_for}"
     return ThreatRow(title, ACCESS_LABELS[threat.access], least, threat.knowledge, cost)
 
 
-def _describe_cost(record: AuditRecord, threat: Threat | None, result: Result) -> str:
+def _describe_cost(threat: Threat | None, result: Result) -> str:
     """Describe the cost of an attack: how much was tried, and the parameters of one trial."""
-    parts = [amount_tried(record, result)]
-    for name, label in (threat.effort if threat is not None else {}).items():
+    parts = [amount_tried(result)]
+    effort = {} if threat is None else threat.effort
+    for name, label in effort.items():
         number = result.parameters.get(name)
         if isinstance(number, int) and not isinstance(number, bool):
             parts.append(f"{number:,} {label}")
@@ -398,8 +433,8 @@ def ratio(record: AuditRecord) -> str:
         "marked values": sum(corpus.fields.get("member", {}).values()),
         "questions": corpus.questions.get("member", 0),
     }
-    held = " and ".join(f"{count:,} {name}" for name, count in values.items() if count)
-    more = f" (those that were audited hold {held})" if held else ""
+    counted = " and ".join(f"{count:,} {name}" for name, count in values.items() if count)
+    more = f" (those that were audited hold {counted})" if counted else ""
     each = parameters / members
     return LABELS["ratio"]["declared"].format(
         members=members, more=more, parameters=parameters, each=each
@@ -416,22 +451,20 @@ def release(record: AuditRecord) -> str:
     )
 
 
-def _sentences(
-    record: AuditRecord, verdict: Verdict, evidence: Sequence[Evidence]
-) -> Iterator[str]:
+def _sentences(facts: Facts, evidence: Sequence[Evidence]) -> Iterator[str]:
     """Yield a sentence for each part of the report, and one for all attacks with the same outcome."""
-    alike: dict[str, list[str]] = {}
-    for one in evidence:
-        if one.attack is None:
-            yield one.role
-        else:
-            alike.setdefault(_speaks(examined(record, verdict, one)), []).append(
-                one.role.removeprefix(FOR).strip()
-            )
-    order = [*SPEAKS.values(), *alike]
-    yield from (f"{how} {'; '.join(alike[how])}" for how in sorted(alike, key=order.index))
+    roles: dict[str, list[str]] = {}
+    for item in evidence:
+        if item.attack is None:
+            yield item.role
+            continue
+        beginning = _speaks(examined(facts, item))
+        roles.setdefault(beginning, []).append(item.role.removeprefix(FOR).strip())
+    order = [*SPEAKS.values(), *roles]
+    for beginning in sorted(roles, key=order.index):
+        yield f"{beginning} {'; '.join(roles[beginning])}"
 
 
-def _speaks(done: Examined) -> str:
+def _speaks(attack: Examined) -> str:
     """Return the beginning of a sentence on what the result of an attack is evidence for."""
-    return SPEAKS.get(done.outcome) or SPEAKS[done.state]
+    return SPEAKS.get(attack.outcome) or SPEAKS[attack.state]

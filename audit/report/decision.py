@@ -1,46 +1,38 @@
-"""Lay out page one: the answer, one row for each question, what remains, and who decides."""
+"""Lay out page one: the answer, one row for each question, what remains, and who decides.
+
+Every number is one of `facts`; words, digits and order are chosen here.
+"""
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 
 from audit.attacks import text_of
 from audit.attacks.text import ACCESS_LABELS, CATEGORY_LABELS
 from audit.errors import printable
-from audit.measurements import Estimate, Histogram
-from audit.policy import Decision, Outcome, Overall, Verdict
-from audit.record import AuditRecord, Result
+from audit.measurements import Estimate
+from audit.policy import Decision, Overall, Verdict
+from audit.record import AuditRecord
 from audit.report import numbers
-from audit.report.answer import LABELS, deciding_outcome, explanation, headline
+from audit.report.answer import LABELS, explanation, headline
+from audit.report.facts.definitions import Facts, KindFacts, QuestionFacts
 from audit.report.leaks import findings_outside, looser_policy
 from audit.report.residual import unexamined
-from audit.report.tables import RAN_LABELS, DecisionRow, decision_row
+from audit.report.tables import RAN_LABELS, DecisionRow, bound_of, decision_row
 
-WORST_FIRST: tuple[Outcome, ...] = (
-    "violated",
-    "waived",
-    "undecided",
-    "passed",
-    "not run",
-    "inapplicable",
-)
-LEAK_ORDER = ("violated", "waived", "undecided", "", "passed", "not run", "inapplicable")
-"""Of attacks by the worst outcome of their limits, on page one; empty: none limits it."""
 MOST_ROWS = 5
 """Questions that page one shows, the worst first; the pages behind it hold the others."""
 MOST_KINDS = 4
+MOST_CONSEQUENCES = 2
 LONGEST_TITLE = 64
 """Signs of a title: two lines of page one."""
-RETURNED = "returned"
-"""The histogram of documents by how many of their values came back, and the first word of counts by
-kind."""
 STAMPS = LABELS["stamps"]
 CONSEQUENCES = LABELS["consequences"]
 
 
 @dataclass(frozen=True)
 class Question:
-    """Hold one row of page one: what an attacker tries, what the attack reached, and the limit that decides.
+    """Hold one row of page one: what an attacker tries, what the attack reached, and the limit.
 
     Attributes:
         outcome: the worst of the attack's limits; empty where none limits it.
@@ -49,6 +41,7 @@ class Question:
             counts nothing.
         reached: the number that the limit is about, its interval and the limit, in words.
         row: the limit that decides; None where nothing was measured for it.
+        limits: how many of the attack's limits came out so; empty where none limits it.
         note: why the numbers decide nothing, or that they are about the text; often empty.
     """
 
@@ -60,12 +53,13 @@ class Question:
     unseen: str
     reached: str
     row: DecisionRow | None
+    limits: str
     note: str = ""
 
 
 @dataclass(frozen=True)
 class Risk:
-    """Hold the box on residual risk: who is affected, who attacks, and the kinds of values that came back most."""
+    """Hold the box on residual risk: who is affected, who attacks, and what came back most."""
 
     who: str
     attacker: str
@@ -108,241 +102,240 @@ class DecisionView:
     risk: Risk
 
 
-def decision_view(record: AuditRecord, verdict: Verdict) -> DecisionView:
+def decision_view(facts: Facts) -> DecisionView:
     """Lay out page one."""
-    outcome, name = deciding_outcome(verdict), printable(record.subject)
-    questions = [_question(record, verdict, result) for result in record.completed.values()]
-    questions.sort(key=lambda one: LEAK_ORDER.index(one.outcome))
+    record = facts.record
+    verdict = facts.verdict
+    questions = [_question(facts, row) for row in facts.rows]
     return DecisionView(
         number=_report_number(record, verdict),
-        title=name if len(name) <= LONGEST_TITLE else f"{name[: LONGEST_TITLE - 1]}…",
-        outcome=outcome,
-        stamp=STAMPS[outcome if record.target.is_model else f"{outcome} without a model"],
-        word=verdict.stamp if outcome == verdict.overall else LABELS["outcomes"][outcome].upper(),
-        headline=headline(record, verdict),
-        consequences=tuple(_consequences(record, verdict))[:2],
-        explanation=explanation(record, verdict),
-        # What passes names what was not tested; elsewhere the open limits say it.
-        counts=(
-            verdict.reason if verdict.overall in ("passed", "waived") else verdict.counts.sentence
-        )
-        + looser_policy(verdict)
-        + findings_outside(record, verdict),
+        title=_title(record),
+        outcome=facts.outcome,
+        stamp=_stamp(facts),
+        word=_word(facts),
+        headline=headline(facts),
+        consequences=tuple(_consequences(facts))[:MOST_CONSEQUENCES],
+        explanation=explanation(facts),
+        counts=f"{_counts(verdict)}{looser_policy(verdict)}{findings_outside(facts)}",
         questions=tuple(questions[:MOST_ROWS]),
         more_questions=max(0, len(questions) - MOST_ROWS),
         not_tested=tuple(gap.title for gap in unexamined(record, verdict).gaps),
-        risk=_risk(record, verdict),
+        risk=_risk(facts),
     )
 
 
-def outcome_of(attack: str, decisions: Sequence[Decision]) -> str:
-    """Return the worst outcome of an attack's limits; empty where the policy has none."""
-    own = {decision.outcome for decision in decisions if decision.limit.attack == attack}
-    return next((outcome for outcome in WORST_FIRST if outcome in own), "")
+def _title(record: AuditRecord) -> str:
+    name = printable(record.subject)
+    if len(name) <= LONGEST_TITLE:
+        return name
+    return f"{name[: LONGEST_TITLE - 1]}…"
+
+
+def _stamp(facts: Facts) -> str:
+    if facts.record.target.is_model:
+        return STAMPS[facts.outcome]
+    return STAMPS[f"{facts.outcome} without a model"]
+
+
+def _word(facts: Facts) -> str:
+    if facts.outcome == facts.verdict.overall:
+        return facts.verdict.stamp
+    return LABELS["outcomes"][facts.outcome].upper()
+
+
+def _counts(verdict: Verdict) -> str:
+    """Count the limits; what passes names what was not tested, elsewhere the open limits say it."""
+    if verdict.overall in ("passed", "waived"):
+        return verdict.reason
+    return verdict.counts.sentence
 
 
 def _report_number(record: AuditRecord, verdict: Verdict) -> str:
     """Make a number that the same record and policy always get."""
-    policy = verdict.identity.sha256 if verdict.identity is not None else None
-    named = [
+    policy = None
+    if verdict.identity is not None:
+        policy = verdict.identity.sha256
+    names = [
         record.target.sha256,
         record.corpus.sha256,
         str(policy or verdict.policy),
         record.timing.finished,
     ]
-    return f"DA-{record.timing.finished[:10]}-{hashlib.sha256(' '.join(named).encode()).hexdigest()[:6]}"
+    digest = hashlib.sha256(" ".join(names).encode()).hexdigest()
+    return f"DA-{record.timing.finished[:10]}-{digest[:6]}"
 
 
-def _question(record: AuditRecord, verdict: Verdict, result: Result) -> Question:
-    text, outcome = text_of(result.attack), outcome_of(result.attack, verdict.decisions)
-    deciding = _deciding(result, verdict)
-    row = None if deciding is None else decision_row(deciding, text)
-    trained, unseen = _sides(result, deciding)
-    note = _about_text(record, result)
-    if result.confounded is not None and outcome not in ("violated", "waived"):
-        note = f"No limit can be met on these numbers: {result.confounded}."
-    elif deciding is not None and deciding.outcome != outcome:
-        note = f"{note} {LABELS['notes']['other limit']}".strip()
+def _question(facts: Facts, row: QuestionFacts) -> Question:
+    text = text_of(row.attack)
+    trained, unseen = _side_texts(row)
+    reached = ""
+    limit_row = None
+    if row.deciding is not None and row.measured is not None:
+        reached = _reached(row.deciding, row.measured)
+        limit_row = decision_row(row.deciding, text)
     return Question(
-        attack=result.attack,
-        question=text.short_question or text.title or result.attack,
-        outcome=outcome,
-        word=RAN_LABELS[outcome],
+        attack=row.attack,
+        question=text.short_question or text.title or row.attack,
+        outcome=row.outcome,
+        word=RAN_LABELS[row.outcome],
         trained=trained,
         unseen=unseen,
-        reached="" if deciding is None else _reached(deciding),
-        row=row,
-        note=note,
+        reached=reached,
+        row=limit_row,
+        limits=_limits(row),
+        note=_note(facts, row),
     )
 
 
-def _about_text(record: AuditRecord, result: Result) -> str:
-    """Say that a finding is about the text, and how much text lies under the bars of page images."""
-    counts = {count.name: count.value for count in result.counts}
-    under, seen = (
-        counts.get(name, 0) for name in ("text under the box", "looked at under the box")
-    )
-    notes = [LABELS["notes"]["about text"]] if result.about_text and record.target.is_model else []
-    if under:
-        notes.append(LABELS["notes"]["under the box"].format(under=under, seen=seen))
+def _limits(row: QuestionFacts) -> str:
+    if not row.n_limits:
+        return ""
+    return f"{row.n_alike} of {row.n_limits} {'limit' if row.n_limits == 1 else 'limits'}"
+
+
+def _note(facts: Facts, row: QuestionFacts) -> str:
+    """Say why the numbers of a row decide nothing, or what they are about; often empty."""
+    if row.explained is not None:
+        return f"No limit can be met on these numbers: {row.explained}."
+    notes = []
+    if row.about_text and facts.record.target.is_model:
+        notes.append(LABELS["notes"]["about text"])
+    if row.under_bars:
+        notes.append(LABELS["notes"]["under the box"].format(under=row.under_bars, seen=row.bars))
+    if row.deciding is not None and row.deciding.outcome != row.outcome:
+        notes.append(LABELS["notes"]["other limit"])
     return " ".join(notes)
 
 
-def _deciding(result: Result, verdict: Verdict) -> Decision | None:
-    """Return the first of the attack's worst limits for which there is a number."""
-    own = [
-        one
-        for one in verdict.decisions
-        if one.limit.attack == result.attack and one.measured is not None
-    ]
-    return min(own, key=lambda one: WORST_FIRST.index(one.outcome), default=None)
-
-
-def _reached(decision: Decision) -> str:
+def _reached(decision: Decision, measured: Estimate) -> str:
     """Write the number of a limit, its interval and the limit.
 
     An area as the share of pairs told apart rightly.
     """
-    measured, limit = decision.measured, decision.limit
-    assert measured is not None
-    form = "share" if measured.is_area else text_of(limit.attack).metric(limit.metric).form
-    bound = limit.max if limit.max is not None else limit.min or 0.0
-    low, value, high = measured.low, measured.value, measured.high
-    if form in ("share", "points"):
-        low, value, high = (min(1.0, max(-1.0, one)) for one in (low, value, high))
-    clipped = replace(measured, low=low, value=value, high=high)
-    digits = numbers.distinct_digits(clipped, bound, form)
+    limit = decision.limit
+    form = text_of(limit.attack).metric(limit.metric).form
+    if measured.is_area:
+        form = "share"
+    bound = bound_of(limit)
+    possible = numbers.cut(measured, form)
+    digits = numbers.distinct_digits(possible, bound, form)
+    between = decision.count_range
+    if not between:
+        between = numbers.between(possible, form, digits).replace(" to ", "–")
     word = "limit" if limit.max is not None else "at least"
-    between = decision.count_range or numbers.between(clipped, form, digits).replace(" to ", "–")
-    return f"{numbers.amount(clipped, form, digits)} ({between}); {word} {numbers.limit_text(bound, form)}"
+    value = numbers.amount(possible, form, digits)
+    return f"{value} ({between}); {word} {numbers.limit_text(bound, form)}"
 
 
-def _sides(result: Result, deciding: Decision | None) -> tuple[str, str]:
-    """Write what the attack reached on training and on unseen documents, by the method that decides."""
-    if deciding is not None and deciding.measured is not None and deciding.measured.is_area:
-        value = min(1.0, deciding.measured.value)
-        return (
-            f"right in {numbers.show(value, 'share')} of pairs",
-            f"guessing: {numbers.show(0.5, 'share')}",
-        )
-    found = [_count_of(one) for one in _counted(result, deciding)]
-    return (*found, "", "")[0], (*found, "", "")[1]
+def _side_texts(row: QuestionFacts) -> tuple[str, str]:
+    """Write what the attack reached on training and on unseen documents."""
+    if row.measured is not None and row.measured.is_area:
+        value = min(1.0, row.measured.value)
+        right = f"right in {numbers.show(value, 'share')} of pairs"
+        return right, f"guessing: {numbers.show(0.5, 'share')}"
+    return _count_text(row.trained), _count_text(row.unseen)
 
 
-def _counted(result: Result, deciding: Decision | None) -> list[Estimate]:
-    """Return the shares that the consequence counts: training documents first."""
-    by_name = {item.name: item for item in result.measurements if isinstance(item, Estimate)}
-    measured = None if deciding is None else deciding.measured
-    method = (
-        ""
-        if deciding is None or measured is None
-        else measured.name.removeprefix(deciding.limit.metric)
-    )
-    named = text_of(result.attack).consequence_of
-    return [
-        by_name[own]
-        for name in named
-        for own in [name + method if name + method in by_name else name]
-        if own in by_name
-    ]
-
-
-def _count_of(item: Estimate) -> str:
+def _count_text(item: Estimate | None) -> str:
+    """Write a count or a share of one side; empty where it was not measured."""
+    if item is None:
+        return ""
     if item.total is not None:
         return numbers.amount(item, "number")
-    if numbers.exact_count(item) is None:
-        found = numbers.show(item.value, "number" if item.value > 1 else "share")
-        return f"{found} of {item.n:,}" if item.value > 1 else found
-    return f"{numbers.reached(item)} ({numbers.show(item.value, 'share')})"
+    if numbers.exact_count(item) is not None:
+        return f"{numbers.reached(item)} ({numbers.show(item.value, 'share')})"
+    if item.value > 1:
+        return f"{numbers.show(item.value, 'number')} of {item.n:,}"
+    return numbers.show(item.value, "share")
 
 
-def _consequences(record: AuditRecord, verdict: Verdict) -> Iterator[str]:
-    """Say what the attacks reached, those over a limit first: in documents where they were counted, else in values."""
-    outcomes = {name: outcome_of(name, verdict.decisions) for name in record.completed}
-    for result in sorted(
-        record.completed.values(), key=lambda one: LEAK_ORDER.index(outcomes[one.attack])
-    ):
-        outcome = outcomes[result.attack]
-        if result.confounded is not None and outcome not in ("violated", "waived"):
+def _consequences(facts: Facts) -> Iterator[str]:
+    """Say what the attacks reached, those over a limit first.
+
+    In documents where they were counted, else in values.
+    """
+    for row in facts.rows:
+        if row.explained is not None:
             continue
-        documents = next((one for one in result.histograms if one.name == RETURNED), None)
-        if documents is not None and {"member", "held-out"} <= {*documents.counts}:
-            told = _documents(documents)
-            parts = [RETURNED, "unseen"] if told["of_heldout"] else [RETURNED]
-            yield " ".join(CONSEQUENCES[part] for part in parts).format(**told)
+        if row.returned is not None:
+            sentences = [CONSEQUENCES["returned"]]
+            if row.returned.of_heldout:
+                sentences.append(CONSEQUENCES["unseen"])
+            yield " ".join(sentences).format(**asdict(row.returned))
             continue
-        counted = _counted(result, _deciding(result, verdict))
-        counts = [numbers.exact_count(one) for one in counted]
-        if len(counted) == 2 and None not in counts:
-            (member, heldout), (hits, others) = counted, counts
-            yield text_of(result.attack).consequence.format(
-                n_member=f"{hits:,}",
-                of_member=f"{member.n:,}",
-                n_heldout=f"{others:,}",
-                of_heldout=f"{heldout.n:,}",
-            )
+        sentence = _counted_sentence(row)
+        if sentence:
+            yield sentence
 
 
-def _documents(histogram: Histogram) -> dict[str, int]:
-    """Count the documents of both sides, and those that gave back at least one value."""
-    sides = {"member": histogram.counts["member"], "heldout": histogram.counts["held-out"]}
-    return {
-        key: value
-        for side, counts in sides.items()
-        for key, value in ((f"n_{side}", sum(counts[1:])), (f"of_{side}", sum(counts)))
-    }
+def _counted_sentence(row: QuestionFacts) -> str:
+    """Say how many units of both sides an attack reached; empty where it counts none."""
+    trained = row.trained
+    unseen = row.unseen
+    if trained is None or unseen is None:
+        return ""
+    n_member = numbers.exact_count(trained)
+    n_heldout = numbers.exact_count(unseen)
+    if n_member is None or n_heldout is None:
+        return ""
+    return text_of(row.attack).consequence.format(
+        n_member=f"{n_member:,}",
+        of_member=f"{trained.n:,}",
+        n_heldout=f"{n_heldout:,}",
+        of_heldout=f"{unseen.n:,}",
+    )
 
 
-def _risk(record: AuditRecord, verdict: Verdict) -> Risk:
-    documents, providers = record.corpus.documents, record.corpus.providers
+def _risk(facts: Facts) -> Risk:
+    return Risk(_who(facts.record), _attacker(facts), _kinds_text(facts))
+
+
+def _who(record: AuditRecord) -> str:
+    """Say whose documents are at risk."""
+    documents = record.corpus.documents
     if record.target.is_model:
         # The record counts the companies of all splits together: they are not those of the training
         # documents.
-        who = f"{documents.get('member', 0):,} training documents, as declared"
-    else:
-        companies = f" from {providers:,} companies" if providers else ""
-        who = f"{sum(documents.values()):,} documents{companies}, as declared"
-    leaking = [
-        text_of(one.attack).threat
-        for one in record.completed.values()
-        if outcome_of(one.attack, verdict.decisions) in ("violated", "waived")
-    ] or [text_of(attack).threat for attack in record.completed]
-    access = dict.fromkeys(ACCESS_LABELS[one.access] for one in leaking if one is not None)
-    attacker = f"someone who has {' or '.join(access)}" if access else "not tested"
-    return Risk(who, attacker, _kinds(record))
+        return f"{documents.get('member', 0):,} training documents, as declared"
+    companies = ""
+    if record.corpus.providers:
+        companies = f" from {record.corpus.providers:,} companies"
+    return f"{sum(documents.values()):,} documents{companies}, as declared"
 
 
-def _kinds(record: AuditRecord) -> str:
+def _attacker(facts: Facts) -> str:
+    """Say what the attackers have whose leak is confirmed, else all that were tried."""
+    attacks = [row.attack for row in facts.in_order if row.leaks]
+    if not attacks:
+        attacks = [row.attack for row in facts.in_order]
+    access: dict[str, None] = {}
+    for attack in attacks:
+        threat = text_of(attack).threat
+        if threat is not None:
+            access[ACCESS_LABELS[threat.access]] = None
+    if not access:
+        return "not tested"
+    return f"someone who has {' or '.join(access)}"
+
+
+def _kinds_text(facts: Facts) -> str:
     """Name the kinds of values that came back most, with their number.
 
     Else the kinds that were tried.
     """
-    came_back = {
-        count.name.partition(": ")[2]: count.value
-        for result in record.completed.values()
-        for count in result.counts
-        if count.name.startswith(f"{RETURNED}: ") and count.value
-    }
-    counted = [
-        one
-        for result in record.completed.values()
-        for one in result.histograms
-        if one.name == RETURNED
-    ]
+    came_back = [kind for kind in facts.kinds if kind.came_back]
     if came_back:
-        worst = sorted(came_back.items(), key=lambda pair: (-pair[1], pair[0]))
-        rest = sum(value for _, value in worst[MOST_KINDS:])
-        shown = [
-            f"{CATEGORY_LABELS.get(kind, kind)} ({value:,})" for kind, value in worst[:MOST_KINDS]
-        ]
-        return ", ".join([*shown, *([f"other kinds ({rest:,})"] if rest else [])])
-    tried = dict.fromkeys(
-        CATEGORY_LABELS.get(one.category, one.category)
-        for result in record.completed.values()
-        for one in result.coverage
-        if one.category in CATEGORY_LABELS and one.attacked
-    )
+        parts = [f"{_kind_label(kind)} ({kind.came_back:,})" for kind in came_back[:MOST_KINDS]]
+        n_others = sum(kind.came_back for kind in came_back[MOST_KINDS:])
+        if n_others:
+            parts.append(f"other kinds ({n_others:,})")
+        return ", ".join(parts)
+    tried = dict.fromkeys(_kind_label(kind) for kind in facts.kinds if kind.tried)
     if not tried:
         return "not tested by kind"
-    nothing = counted and not any(sum(one.counts.get("member", ())[1:]) for one in counted)
-    return f"{'none came back; ' if nothing else ''}tested: {', '.join(tried)}"
+    nothing = "none came back; " if facts.nothing_returned else ""
+    return f"{nothing}tested: {', '.join(tried)}"
+
+
+def _kind_label(kind: KindFacts) -> str:
+    return CATEGORY_LABELS.get(kind.category, kind.category)

@@ -25,12 +25,13 @@ from audit.report.answer import LABELS, UTILITY, decides_most, findings, name_do
 from audit.report.changes import Changes
 from audit.report.comparison import Comparison
 from audit.report.coverage import legal_view
-from audit.report.decision import LEAK_ORDER, decision_view, outcome_of
+from audit.report.decision import decision_view
+from audit.report.facts.build import facts_of
+from audit.report.facts.definitions import Facts
 from audit.report.figures import DrawnFigure, draw, unspecified
-from audit.report.leaks import documents_used, plausibility, tried_in_part, unlimited, within
+from audit.report.leaks import documents_used, plausibility, tried_in_part
 from audit.report.numbers import NBSP
 from audit.report.pictures import changes_of
-from audit.report.recommend import recommend
 from audit.report.residual import residual_risk, unexamined
 from audit.report.templates import (
     AttackMacros,
@@ -110,18 +111,18 @@ def report_context(
         ]
         titled = [(texts[row.decision.limit.attack].title, row) for row in rows]
         views = _completed_views(record, verdict, texts)
-        recommendations = recommend(record, verdict, comparisons, paths)
+        facts = facts_of(record, verdict, comparisons, paths)
         undecided = verdict.overall == "undecided"
         return {
             "record": record,
             "verdict": verdict,
             "policy": policy,
             "texts": texts,
-            "decision": decision_view(record, verdict),
-            "outside": unlimited(record, verdict),
-            "accepted": within(record, verdict),
+            "decision": decision_view(facts),
+            "outside": facts.outside,
+            "accepted": facts.accepted,
             "most_outside": MOST_OUTSIDE,
-            "declared": plausibility(record, verdict),
+            "declared": plausibility(facts),
             "used": [*documents_used(record)],
             "in_part": " ".join(tried_in_part(record)),
             "unexamined": unexamined(record, verdict),
@@ -129,19 +130,19 @@ def report_context(
             "rows": rows,
             "outcome_labels": tables.OUTCOME_LABELS,
             "ran_labels": tables.RAN_LABELS,
-            "outcomes": {name: outcome_of(name, verdict.decisions) for name in texts},
+            "outcomes": {name: facts.outcome_of(name) for name in texts},
             "changes": changes,
-            "found": [*findings(record, verdict)] if undecided else [],
-            "decides_most": decides_most(record, verdict) if undecided else "",
+            "found": [*findings(facts)] if undecided else [],
+            "decides_most": decides_most(facts) if undecided else "",
             "views": views,
-            "brief": _findings_in_brief(views, verdict),
-            "recommendations": recommendations,
-            "effects": changes_of(recommendations, comparisons, verdict),
+            "brief": _findings_in_brief(views, facts),
+            "recommendations": facts.actions,
+            "effects": changes_of(facts.actions, comparisons, verdict),
             "most_planned": MOST_PLANNED,
             "guarantee": guarantee_view(record),
             "utility": tables.measurement_table(record.utility, UTILITY),
-            "legal": legal_view(record, verdict),
-            "residual": residual_risk(record, verdict, policy),
+            "legal": legal_view(facts),
+            "residual": residual_risk(facts, policy),
             "glossary": glossary([view.text for view in views] or [*texts.values()]),
             "sources": _sources_of(views),
         }
@@ -217,15 +218,16 @@ def html(
 
 
 def _findings_in_brief(
-    views: Sequence[CompletedView], verdict: Verdict
+    views: Sequence[CompletedView], facts: Facts
 ) -> list[tuple[CompletedView, Markup, DrawnFigure | None]]:
     """List the findings in the order of page one."""
-    outcomes = [(view, outcome_of(view.result.attack, verdict.decisions)) for view in views]
+    view_of = {view.result.attack: view for view in views}
     brief: list[tuple[CompletedView, Markup, DrawnFigure | None]] = []
     drawn = 0
-    for view, outcome in sorted(outcomes, key=lambda pair: LEAK_ORDER.index(pair[1])):
+    for row in facts.rows:
+        view = view_of[row.attack]
         figure = None
-        if outcome in ("violated", "waived") and drawn < MOST_FIGURES:
+        if row.leaks and drawn < MOST_FIGURES:
             figure = _plain_figure(view)
         if figure is not None:
             drawn += 1

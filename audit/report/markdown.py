@@ -1,4 +1,4 @@
-"""Markdown drawn from a record: text for a data-protection impact assessment, and a section of a model card."""
+"""Draw Markdown: text for a data-protection impact assessment, and a section of a model card."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,15 +7,18 @@ from audit.errors import UsageError
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord
 from audit.report import tables
-from audit.report.answer import finding_sentence, name_documents, plainest
+from audit.report.answer import name_documents
 from audit.report.comparison import Comparison
 from audit.report.coverage import legal_view
-from audit.report.leaks import describe_leak, unlimited, within
-from audit.report.recommend import recommend
+from audit.report.facts.build import facts_of
+from audit.report.facts.definitions import Facts, title_of
+from audit.report.leaks import describe_leak
 from audit.report.residual import residual_risk, unexamined
+from audit.report.sentences import finding_sentence
 from audit.report.templates import render_markdown
 
-DPIA_NAME, CARD_NAME = "dpia.md", "model-card.md"
+DPIA_NAME = "dpia.md"
+CARD_NAME = "model-card.md"
 
 
 def dpia(
@@ -26,22 +29,22 @@ def dpia(
     Raises:
         RenderError: a template, `defenses.toml` or `frameworks.toml` is missing or broken.
     """
+    facts = facts_of(record, verdict, comparisons)
     return _render(
         "dpia.md",
-        record,
-        verdict,
+        facts,
         policy=policy,
-        found=list(_findings_by_attack(record, verdict)),
-        legal=legal_view(record, verdict),
-        residual=residual_risk(record, verdict, policy),
-        recommendations=recommend(record, verdict, comparisons),
-        accepted=[describe_leak(leak) for leak in within(record, verdict)],
-        outside=[describe_leak(leak) for leak in unlimited(record, verdict)],
+        found=list(_findings_by_attack(facts)),
+        legal=legal_view(facts),
+        residual=residual_risk(facts, policy),
+        recommendations=facts.actions,
+        accepted=[describe_leak(leak) for leak in facts.accepted],
+        outside=[describe_leak(leak) for leak in facts.outside],
     )
 
 
 def model_card(record: AuditRecord, verdict: Verdict) -> str:
-    """Draw the section of a model card: each limit with number and interval, and what was not examined.
+    """Draw the section of a model card: each limit with its number, and what was not examined.
 
     Raises:
         UsageError: the record is of a text alone.
@@ -53,34 +56,34 @@ def model_card(record: AuditRecord, verdict: Verdict) -> str:
         )
     return _render(
         "model_card.md",
-        record,
-        verdict,
-        completed={*record.completed},
+        facts_of(record, verdict),
+        completed=set(record.completed),
         unexamined=unexamined(record, verdict),
     )
 
 
-def _render(template: str, record: AuditRecord, verdict: Verdict, **values: object) -> str:
+def _render(template: str, facts: Facts, **values: object) -> str:
     """Draw a template with the rows of a verdict."""
-    rows = [
-        tables.decision_row(decision, text_of(decision.limit.attack))
-        for decision in verdict.decisions
-    ]
-    names = {decision.limit.attack for decision in verdict.decisions}
-    titles = {name: text_of(name).title or name for name in names}
+    record = facts.record
+    verdict = facts.verdict
+    rows = []
+    titles = {}
+    for decision in verdict.decisions:
+        attack = decision.limit.attack
+        rows.append(tables.decision_row(decision, text_of(attack)))
+        titles[attack] = title_of(attack)
     text = render_markdown(
         template, record=record, verdict=verdict, rows=rows, titles=titles, **values
     )
     return name_documents(record, text)
 
 
-def _findings_by_attack(record: AuditRecord, verdict: Verdict) -> Iterator[str]:
+def _findings_by_attack(facts: Facts) -> Iterator[str]:
     """Yield a line for each attack that ran: its plainest number, with count and interval."""
-    for result in record.completed.values():
-        title, measured = text_of(result.attack).title or result.attack, plainest(result, verdict)
-        said = (
-            "nothing could be measured"
-            if measured is None
-            else finding_sentence(result.attack, measured)
-        )
-        yield f"{title}. {said}{'; no limit can be met on it' if result.confounded else ''}"
+    for row in facts.in_order:
+        sentence = "nothing could be measured"
+        if row.plainest is not None:
+            sentence = finding_sentence(row.attack, row.plainest)
+        confounded = facts.record.completed[row.attack].confounded
+        note = "; no limit can be met on it" if confounded else ""
+        yield f"{title_of(row.attack)}. {sentence}{note}"

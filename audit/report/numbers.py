@@ -1,4 +1,4 @@
-"""Printed numbers: sensible digits, never "0.00" for what is small, a count with a share that is exact."""
+"""Print numbers: sensible digits, never "0.00" for what is small, a count with an exact share."""
 
 import datetime as dt
 import math
@@ -101,18 +101,42 @@ def ends(estimate: Estimate, form: Form, digits: int = 2) -> tuple[str, str]:
     """
     if form in ("share", "points"):
         estimate = replace(estimate, low=max(-1.0, estimate.low), high=min(1.0, estimate.high))
-    low, value, high = (
-        _decimals_in_form(item, form, digits)
-        for item in (estimate.low, estimate.value, estimate.high)
-    )
-    outwards = estimate.is_area
-    least = AREA_DECIMALS if outwards and form == "number" else 0
-    decimals = (max(least, min(low, max(value, high))), max(least, min(high, max(value, low))))
-    first, last = (ROUND_FLOOR, ROUND_CEILING) if outwards else ("", "")
+    low = _decimals_in_form(estimate.low, form, digits)
+    value = _decimals_in_form(estimate.value, form, digits)
+    high = _decimals_in_form(estimate.high, form, digits)
+    least = 0
+    downwards = ""
+    upwards = ""
+    if estimate.is_area:
+        downwards = ROUND_FLOOR
+        upwards = ROUND_CEILING
+        if form == "number":
+            least = AREA_DECIMALS
+    decimals_low = max(least, min(low, max(value, high)))
+    decimals_high = max(least, min(high, max(value, low)))
     return (
-        _format_end(estimate.low, estimate.value, form, decimals[0], first),
-        _format_end(estimate.high, estimate.value, form, decimals[1], last),
+        _format_end(estimate.low, estimate.value, form, decimals_low, downwards),
+        _format_end(estimate.high, estimate.value, form, decimals_high, upwards),
     )
+
+
+def cut(estimate: Estimate, form: Form) -> Estimate:
+    """Cut a share or a difference, and its interval, at what is possible.
+
+    A method may give more than 100 points.
+    """
+    if form not in ("share", "points"):
+        return estimate
+    return replace(
+        estimate,
+        low=_possible(estimate.low),
+        value=_possible(estimate.value),
+        high=_possible(estimate.high),
+    )
+
+
+def _possible(value: float) -> float:
+    return min(1.0, max(-1.0, value))
 
 
 def _format_end(end: float, value: float, form: Form, decimals: int, rounding: str) -> str:
@@ -132,7 +156,10 @@ def _format_end(end: float, value: float, form: Form, decimals: int, rounding: s
 
 
 def interval(estimate: Estimate, form: Form, digits: int = 2) -> str:
-    """Write the interval with the unit once: "55 to 69 %", or "at least 55 %" where it has no upper end."""
+    """Write the interval with the unit once.
+
+    That is "55 to 69 %", or "at least 55 %" where it has no upper end.
+    """
     low, high = ends(estimate, form, digits)
     if estimate.open_above:
         return f"at least {_with_unit(low, form)}"
@@ -140,7 +167,10 @@ def interval(estimate: Estimate, form: Form, digits: int = 2) -> str:
 
 
 def between(estimate: Estimate, form: Form, digits: int = 2) -> str:
-    """Write the interval without its unit: "55 to 69", or "at least 55" where it has no upper end."""
+    """Write the interval without its unit.
+
+    That is "55 to 69", or "at least 55" where it has no upper end.
+    """
     low, high = ends(estimate, form, digits)
     if estimate.open_above:
         return f"at least {low}"
@@ -148,7 +178,10 @@ def between(estimate: Estimate, form: Form, digits: int = 2) -> str:
 
 
 def amount(estimate: Estimate, form: Form, digits: int = 2) -> str:
-    """Write a value with its unit, a count with what it is of: "390 of 812", or "about 390 of 812" if it is scaled."""
+    """Write a value with its unit, a count with what it is of.
+
+    That is "390 of 812", or "about 390 of 812" if it is scaled.
+    """
     shown = show(estimate.value, form, digits)
     if estimate.total is None:
         return shown
@@ -165,8 +198,8 @@ def basis(estimate: Estimate) -> str:
     """
     if estimate.total is None or estimate.n == estimate.total:
         return f"{estimate.n:,}{NBSP}{estimate.unit}"
-    found = show(estimate.value * estimate.n / estimate.total, "number")
-    return f"{found} of {estimate.n:,}{NBSP}{estimate.unit} tried"
+    among_tried = show(estimate.value * estimate.n / estimate.total, "number")
+    return f"{among_tried} of {estimate.n:,}{NBSP}{estimate.unit} tried"
 
 
 def exact_count(estimate: Estimate) -> int | None:
@@ -185,13 +218,19 @@ def exact_count(estimate: Estimate) -> int | None:
 
 
 def reached(estimate: Estimate) -> str:
-    """Write a proportion as a count, "93 of 150", or as "62 %" where it is no whole number of units."""
+    """Write a proportion as a count, "93 of 150".
+
+    As "62 %" where it is no whole number of units.
+    """
     hits = exact_count(estimate)
     return show(estimate.value, "share") if hits is None else f"{hits:,} of {estimate.n:,}"
 
 
 def distinct_digits(estimate: Estimate, limit: float, form: Form, digits: int = 2) -> int:
-    """Return the fewest significant digits that print no part of an estimate like a limit from which it differs."""
+    """Return the fewest significant digits that tell an estimate from a limit.
+
+    With them no part of the estimate is printed like a limit from which it differs.
+    """
     parts = (estimate.value, estimate.low, estimate.high)
     for count in range(digits, 7):
         printed = (bare(estimate.value, form, count), *ends(estimate, form, count))
@@ -244,8 +283,8 @@ def duration(seconds: float) -> str:
     """Write a span of time in its two largest units: "2 h 5 min", "48 s"."""
     if seconds < 60:
         return f"{plain(seconds)}{NBSP}s"
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, left_seconds = divmod(round(seconds), 60)
     if minutes < 60:
-        return f"{minutes}{NBSP}min {rest}{NBSP}s"
+        return f"{minutes}{NBSP}min {left_seconds}{NBSP}s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours}{NBSP}h {minutes}{NBSP}min"

@@ -17,11 +17,12 @@ from audit.attacks.figure_text import Form
 from audit.measurements import Estimate, Measurement
 from audit.policy.limits import CANARIES, EPSILON
 from audit.policy.reading import shipped_policies
-from audit.policy.reasons import ALL, NO_HELDOUT
+from audit.policy.reasons import NO_HELDOUT
 from audit.record import AuditRecord
 from audit.report import numbers
-from audit.report.answer import LABELS, UTILITY, decides_most, deciding_outcome
-from audit.report.leaks import unlimited, untested, within
+from audit.report.answer import LABELS, UTILITY
+from audit.report.facts.definitions import EXTRACTING, RECOGNISING, decided_attacks
+from audit.report.facts.leaks import unlimited, within
 from audit.report.remedies import (
     EFFORTS,
     STATES,
@@ -121,7 +122,9 @@ def _limit_findings(verdict: Verdict) -> Iterator[Finding]:
 def _overall_findings(record: AuditRecord, verdict: Verdict) -> Iterator[Finding]:
     """Yield the finding of an audit without any other."""
     if verdict.overall == "passed" and record.target.is_model:
-        yield Finding("", "", "unmeasured" if untested(verdict) else "clean")
+        decided = decided_attacks(verdict)
+        open_class = decided.isdisjoint(EXTRACTING) or decided.isdisjoint(RECOGNISING)
+        yield Finding("", "", "unmeasured" if open_class else "clean")
     if verdict.overall == "undecided":
         yield Finding("", "", "unchecked")
 
@@ -439,14 +442,6 @@ def _answers_finding(answer: AnsweredFinding, finding: Finding) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class Action:
-    """Something to do, with the command for it where there is one."""
-
-    text: str
-    command: str = ""
-
-
 PARTS = ("MODEL_DIR", "DATA_DIR", "POLICY.toml")
 """Names in commands that stand for paths of the machine."""
 
@@ -457,52 +452,3 @@ def with_paths(command: str, paths: Mapping[str, str]) -> str:
         quoted = shlex.quote(path).replace("\\", r"\\")
         command = re.sub(rf"\b{re.escape(name)}\b", quoted, command)
     return command
-
-
-def first_action(
-    record: AuditRecord, verdict: Verdict, paths: Mapping[str, str] | None = None
-) -> Action | None:
-    """Find what to do first.
-
-    What decides most where the verdict is open, else the first of the report's plan.
-
-    Args:
-        record: the scan.
-        verdict: the verdict on it.
-        paths: what stands for `PARTS`, as somebody gave it on this machine: for a terminal only,
-            never for a report.
-    """
-    paths = paths or {}
-    action = _deciding_action(record, verdict) or _planned_action(record, verdict)
-    if action is None:
-        return None
-    text = with_paths(action.text, paths)
-    command = with_paths(action.command, paths)
-    open_names = [name for name in PARTS if name in command and name not in paths]
-    if open_names:
-        text = f"{text.removesuffix('.')} (put in your {' and '.join(open_names)})."
-    return Action(text, command)
-
-
-def _deciding_action(record: AuditRecord, verdict: Verdict) -> Action | None:
-    """Return what decides most of an open verdict; None where the verdict is not open."""
-    if deciding_outcome(verdict) != "undecided":
-        return None
-    text = decides_most(record, verdict)
-    if not text:
-        return None
-    command = ""
-    if any(item.outcome == "undecided" and item.remedy == ALL for item in verdict.decisions):
-        command = (
-            f"docaudit scan MODEL_DIR DATA_DIR --policy {_policy_name(verdict)} "
-            f"--budget standard --seed {record.seed}"
-        )
-    return Action(text, command)
-
-
-def _planned_action(record: AuditRecord, verdict: Verdict) -> Action | None:
-    """Return the first remedy of the report's plan; None where the plan is empty."""
-    planned = recommend(record, verdict)
-    if not planned:
-        return None
-    return Action(f"{planned[0].remedy.name}.", planned[0].command)

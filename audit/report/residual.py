@@ -9,6 +9,7 @@ from audit.policy import Decision, Policy, Verdict
 from audit.record import AuditRecord
 from audit.report.answer import LABELS
 from audit.report.coverage import CoverageRow, coverage, why_not_run
+from audit.report.facts.definitions import Facts
 from audit.report.leaks import tried_in_part
 
 REMAINS = LABELS["remains"]
@@ -110,18 +111,19 @@ def _in_part(record: AuditRecord) -> Iterator[str]:
             yield f"{title}, with parameters that a file set in place of the usual ones."
 
 
-def residual_risk(record: AuditRecord, verdict: Verdict, policy: Policy) -> tuple[str, ...]:
+def residual_risk(facts: Facts, policy: Policy) -> tuple[str, ...]:
     """Say what remains, the gravest first: a paragraph each, as plain text.
 
     Args:
-        record: the scan.
-        verdict: on it.
+        facts: facts of the scan and of the verdict on it.
         policy: policy that it was held against.
 
     Raises:
         RenderError: `policies/frameworks.toml` is broken.
     """
-    rows = coverage(record, verdict)
+    record = facts.record
+    verdict = facts.verdict
+    rows = coverage(facts)
     paragraphs: list[str] = []
     if verdict.contradicted:
         paragraphs.append(

@@ -4,13 +4,13 @@ Nothing is computed here.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from audit.attacks.figure_text import Form, TableColumn, TableRow, TableSpec
 from audit.attacks.text import AttackText
 from audit.measurements import Estimate, Measurement, Unresolved
-from audit.policy import Decision
+from audit.policy import Decision, Limit
 from audit.policy.reasons import what_is_within
 from audit.report import numbers
 from audit.report.answer import LABELS
@@ -53,32 +53,58 @@ class DecisionRow:
     gauge: Gauge | None
 
 
+def bound_of(limit: Limit) -> float:
+    """Return the number that a limit allows at most, or asks for at least."""
+    if limit.max is not None:
+        return limit.max
+    return limit.min or 0.0
+
+
+def digits_of(decision: Decision, form: Form) -> int:
+    """Return the significant digits that tell a limited number from its limit; 2 without a number."""
+    if decision.measured is None:
+        return 2
+    return numbers.distinct_digits(decision.measured, bound_of(decision.limit), form)
+
+
 def decision_row(decision: Decision, report: AttackText) -> DecisionRow:
     """Lay out a limit, the number it was held against and what came of it."""
-    limit, item, p_value = decision.limit, decision.measured, decision.p_value
+    limit = decision.limit
+    item = decision.measured
     form = report.metric(limit.metric).form
-    bound = limit.max if limit.max is not None else (limit.min or 0.0)
-    digits = 2 if item is None else numbers.distinct_digits(item, bound, form)
-    evidence = (
-        ""
-        if p_value is None
-        else f"p at most {p_value:.2g}"
-        if p_value < 1
-        else "no evidence against the limit"
-    )
-    return DecisionRow(
+    bound = bound_of(limit)
+    digits = digits_of(decision, form)
+    word = "at most" if limit.max is not None else "at least"
+    row = DecisionRow(
         decision=decision,
         outcome=OUTCOME_LABELS[decision.outcome],
         label=report.label(limit.metric),
         meaning=report.metric(limit.metric).meaning,
-        limit=f"{'at most' if limit.max is not None else 'at least'} {numbers.limit_text(bound, form)}",
-        measured=numbers.amount(item, form, digits) if item else "",
+        limit=f"{word} {numbers.limit_text(bound, form)}",
+        measured="",
         between=interval_of(decision, form, digits),
-        n=numbers.basis(item) if item else "",
+        n="",
         power=_power(decision, report),
-        p_value=evidence,
-        gauge=_gauge(item, bound, limit.max is not None) if item else None,
+        p_value=_evidence(decision.p_value),
+        gauge=None,
     )
+    if item is None:
+        return row
+    return replace(
+        row,
+        measured=numbers.amount(item, form, digits),
+        n=numbers.basis(item),
+        gauge=_gauge(item, bound, limit.max is not None),
+    )
+
+
+def _evidence(p_value: float | None) -> str:
+    """Write the evidence against a limit; empty where nothing was tested."""
+    if p_value is None:
+        return ""
+    if p_value < 1:
+        return f"p at most {p_value:.2g}"
+    return "no evidence against the limit"
 
 
 def interval_of(decision: Decision, form: Form, digits: int = 2) -> str:
@@ -96,26 +122,37 @@ def _power(decision: Decision, report: AttackText) -> str:
 
     Empty where neither is known.
     """
-    power, wanted = decision.power, decision.limit.min_power
-    if power is None or wanted is None:
+    power = decision.power
+    least = decision.limit.min_power
+    if power is None or least is None:
         return ""
     form = report.metric(power.name).form
-    digits = numbers.distinct_digits(power, wanted, form)
+    digits = numbers.distinct_digits(power, least, form)
     return (
         f"{report.metric(power.name).label} {numbers.show(power.value, form, digits)}, "
-        f"the policy asks for at least {numbers.limit_text(wanted, form)}"
+        f"the policy asks for at least {numbers.limit_text(least, form)}"
     )
 
 
 def _gauge(measured: Estimate, limit: float, upper: bool) -> Gauge:
-    """Scale from the lowest of everything (0 included) to the highest, with a little air on both sides."""
+    """Scale from the lowest of everything (0 included) to the highest, with a little air beside."""
     lowest = min(0.0, measured.low, limit)
     highest = max(measured.high, 2 * limit if limit > 0 else limit)
     air = 0.06 * ((highest - lowest) or 1.0)
-    start, span = lowest - air, (highest - lowest) + 2 * air
-    ends = (measured.low, measured.value, measured.high, limit, 0.0)
-    low, value, high, at, zero = (round(100 * (one - start) / span, 2) for one in ends)
-    return Gauge(low, value, high, at, zero, upper)
+    start = lowest - air
+    span = (highest - lowest) + 2 * air
+
+    def place(value: float) -> float:
+        return round(100 * (value - start) / span, 2)
+
+    return Gauge(
+        low=place(measured.low),
+        value=place(measured.value),
+        high=place(measured.high),
+        limit=place(limit),
+        zero=place(0.0),
+        upper=upper,
+    )
 
 
 @dataclass(frozen=True)
@@ -138,7 +175,7 @@ class LimitTables:
 
 
 def limit_tables(rows: Sequence[tuple[str, DecisionRow]], ran: Collection[str]) -> LimitTables:
-    """Sort limits into measured ones, unmeasured ones, attacks that did not run, and those that do not apply.
+    """Sort limits by what there is to show of them: a number, none, no run, nothing to ask.
 
     Args:
         rows: each limit with the title of its attack, in the order of the policy.
@@ -156,18 +193,20 @@ def limit_tables(rows: Sequence[tuple[str, DecisionRow]], ran: Collection[str]) 
             unmeasured[title, decision.outcome, decision.reason, decision.remedy] += 1
         else:
             without.setdefault(decision.outcome, []).append(title)
-    counted = {
-        outcome: "; ".join(
-            f"{title} ({n} limit{'s' if n != 1 else ''})" for title, n in Counter(titles).items()
-        )
-        for outcome, titles in without.items()
-    }
-    absent = counted.pop("inapplicable", "")
+    titles_of = {outcome: _count_titles(titles) for outcome, titles in without.items()}
+    inapplicable = titles_of.pop("inapplicable", "")
     return LimitTables(
         {title: _merge_repeated_notes(limits) for title, limits in measured.items()},
         unmeasured,
-        counted,
-        absent,
+        titles_of,
+        inapplicable,
+    )
+
+
+def _count_titles(titles: Iterable[str]) -> str:
+    """List titles of attacks, each with the number of its limits."""
+    return "; ".join(
+        f"{title} ({n} limit{'s' if n != 1 else ''})" for title, n in Counter(titles).items()
     )
 
 
@@ -175,15 +214,16 @@ def _merge_repeated_notes(
     limits: Sequence[tuple[DecisionRow, str]],
 ) -> list[tuple[DecisionRow, str]]:
     """Keep a note that several limits in a row share under the last of them alone."""
-    following = [*(note for _, note in limits[1:]), ""]
-    return [
-        (row, "" if note == after else note)
-        for (row, note), after in zip(limits, following, strict=True)
-    ]
+    following = [note for _, note in limits[1:]]
+    following.append("")
+    merged = []
+    for (row, note), next_note in zip(limits, following, strict=True):
+        merged.append((row, "" if note == next_note else note))
+    return merged
 
 
 def _decision_note(decision: Decision) -> str:
-    """Return the reason of a decision without what its outcome says already, and what would decide it."""
+    """Return what a decision's outcome does not say already, and what would decide it."""
     if decision.cause == "weakened":
         return "the attacker was not at its full strength, see what was not examined"
     reason = decision.reason.removeprefix(CONFIRMED)
@@ -194,10 +234,10 @@ def _decision_note(decision: Decision) -> str:
     ):
         # The interval that the row shows says it already.
         reason = reason.removeprefix(what_is_within(decision.limit, decision.measured))
-    reason = reason.lstrip(",; ")
-    return "; ".join(
-        filter(None, [reason, f"to decide it: {decision.remedy}" if decision.remedy else ""])
-    )
+    notes = [reason.lstrip(",; ")]
+    if decision.remedy:
+        notes.append(f"to decide it: {decision.remedy}")
+    return "; ".join(filter(None, notes))
 
 
 def _interval_is_within(decision: Decision) -> bool:
@@ -228,14 +268,17 @@ class MeasurementGroup:
 
 @dataclass(frozen=True)
 class MeasurementTable:
-    """Groups of measurements, and the missing ones, label and name, by the reason why there is no number."""
+    """Groups of measurements, and the missing ones.
+
+    `gaps` are label and name of these by the reason why there is no number.
+    """
 
     groups: tuple[MeasurementGroup, ...]
     gaps: Mapping[str, Sequence[tuple[str, str]]]
 
 
 def measurement_table(measurements: Sequence[Measurement], report: AttackText) -> MeasurementTable:
-    """Lay out every measurement, grouped by the first part of its name, otherwise in the record's order."""
+    """Lay out every measurement by the first part of its name, else in the record's order."""
     groups: dict[str, list[Estimate]] = {}
     gaps: dict[str, list[tuple[str, str]]] = {}
     for item in measurements:
@@ -259,26 +302,44 @@ def _measurement_group(items: Sequence[Estimate], report: AttackText) -> Measure
 
 def _measurement_row(item: Estimate, report: AttackText, unit: str) -> tuple[str, ...]:
     form = report.metric(item.name).form
-    hits = (
-        numbers.exact_count(item) if form == "share" and report.metric(item.name).counted else None
-    )
-    value = numbers.amount(item, form, 3)
-    level = "" if item.level == 0.95 else f" ({numbers.show(item.level, 'share')})"
-    kind = NULL_LABELS.get(item.null_kind or "", "")
-    null = (
-        "none"
-        if item.null is None
-        else numbers.show(item.null, form, 3) + (f" ({kind})" if kind else "")
-    )
+    n = f"{item.n:,}"
+    if not unit:
+        n = f"{n}{numbers.NBSP}{item.unit}"
     return (
         report.qualifier(item.name) or "overall",
         item.name,
-        value if hits is None else f"{value} ({hits:,})",
-        numbers.interval(item, form, 3) + level,
-        f"{item.n:,}" if unit else f"{item.n:,}{numbers.NBSP}{item.unit}",
+        _value_with_count(item, report),
+        f"{numbers.interval(item, form, 3)}{_other_level(item)}",
+        n,
         f"{item.clusters:,}",
-        null,
+        _null_with_kind(item, form),
     )
+
+
+def _value_with_count(item: Estimate, report: AttackText) -> str:
+    """Write a value, with the count behind a share that is one of whole units."""
+    metric = report.metric(item.name)
+    value = numbers.amount(item, metric.form, 3)
+    if metric.form != "share" or not metric.counted:
+        return value
+    hits = numbers.exact_count(item)
+    return value if hits is None else f"{value} ({hits:,})"
+
+
+def _other_level(item: Estimate) -> str:
+    """Name the level of an interval; empty where it is the usual one."""
+    if item.level == 0.95:
+        return ""
+    return f" ({numbers.show(item.level, 'share')})"
+
+
+def _null_with_kind(item: Estimate, form: Form) -> str:
+    """Write what a number is compared with, and where that comes from."""
+    if item.null is None:
+        return "none"
+    null = numbers.show(item.null, form, 3)
+    kind = NULL_LABELS.get(item.null_kind or "", "")
+    return f"{null} ({kind})" if kind else null
 
 
 @dataclass(frozen=True)
@@ -344,22 +405,33 @@ def compact_table(spec: TableSpec, index: ResultIndex, report: AttackText) -> Co
     for row in spec.rows:
         items = [_find(index, row.name(column.metric, column.after)) for column in spec.columns]
         present = [item for item in items if item is not None]
-        if present:
-            pairs = zip(items, spec.columns, strict=True)
-            cells = tuple(_fill_cell(item, report, column, row) for item, column in pairs)
-            rows.append(
-                CompactRow(row.label, "" if units_in_cells else _count_units(present), cells)
-            )
-            measured += present
-    units = {row.units for row in rows if row.units}
-    common = units.pop() if len(units) == 1 and len(rows) > 1 else ""
+        if not present:
+            continue
+        units = "" if units_in_cells else _count_units(present)
+        cells = []
+        for item, column in zip(items, spec.columns, strict=True):
+            cells.append(_fill_cell(item, report, column, row))
+        rows.append(CompactRow(row.label, units, tuple(cells)))
+        measured += present
+    common = _common_units(rows)
+    if common:
+        rows = [replace(row, units="") for row in rows]
+    gaps = [gap(item) for item in measured if isinstance(item, Unresolved)]
     return CompactTable(
         caption=spec.caption,
         units=common,
         columns=tuple(column.label for column in spec.columns),
-        rows=tuple(replace(row, units="") for row in rows) if common else tuple(rows),
-        gaps=tuple(dict.fromkeys(gap(item) for item in measured if isinstance(item, Unresolved))),
+        rows=tuple(rows),
+        gaps=tuple(dict.fromkeys(gaps)),
     )
+
+
+def _common_units(rows: Sequence[CompactRow]) -> str:
+    """Return the units that all of several rows count; empty where they differ."""
+    units = {row.units for row in rows if row.units}
+    if len(units) == 1 and len(rows) > 1:
+        return units.pop()
+    return ""
 
 
 def _find(index: ResultIndex, name: str | None) -> Estimate | Unresolved | None:
@@ -369,24 +441,23 @@ def _find(index: ResultIndex, name: str | None) -> Estimate | Unresolved | None:
 def _fill_cell(
     item: Estimate | Unresolved | None, report: AttackText, column: TableColumn, row: TableRow
 ) -> TableCell:
-    """Fill a cell with the number that its column asks for, or with its null, and the note under it."""
+    """Fill a cell with the number that its column asks for, or with its null, and the note."""
+    note = ""
+    if column.n and isinstance(item, Estimate):
+        note = f"n{numbers.NBSP}={numbers.NBSP}{item.n:,}"
+    return replace(_number_cell(item, report, column, row), note=note)
+
+
+def _number_cell(
+    item: Estimate | Unresolved | None, report: AttackText, column: TableColumn, row: TableRow
+) -> TableCell:
     if item is None and row.instead:
-        filled = TableCell("–")
-    elif column.null:
-        null = item.null if isinstance(item, Estimate) else None
-        filled = (
-            TableCell()
-            if null is None
-            else TableCell(numbers.show(null, report.metric(column.metric).form))
-        )
-    else:
-        filled = cell(item, report, column.counted)
-    note = (
-        f"n{numbers.NBSP}={numbers.NBSP}{item.n:,}"
-        if column.n and isinstance(item, Estimate)
-        else ""
-    )
-    return replace(filled, note=note)
+        return TableCell("–")
+    if not column.null:
+        return cell(item, report, column.counted)
+    if not isinstance(item, Estimate) or item.null is None:
+        return TableCell()
+    return TableCell(numbers.show(item.null, report.metric(column.metric).form))
 
 
 def gap(item: Unresolved) -> str:

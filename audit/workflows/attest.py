@@ -28,8 +28,8 @@ from audit.policy.overall import lets_through
 from audit.policy.reading import read_declared
 from audit.record import AuditRecord
 from audit.record import read as read_record
+from audit.report.facts.leaks import unlimited, within
 from audit.report.files import NAMES, PDF_NAME
-from audit.report.leaks import unlimited, within
 from audit.workflows import wording
 from audit.workflows.gate import check_meaning, other_data, other_model, warn_uncompared
 

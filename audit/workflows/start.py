@@ -24,8 +24,8 @@ from audit import __version__
 from audit.errors import UsageError
 from audit.files import shipped_folder, table_beside, write_atomically
 from audit.record import AuditRecord, read
+from audit.report.facts.leaks import leaks
 from audit.report.files import HTML_NAME, PDF_NAME
-from audit.report.leaks import leaks
 from audit.workflows import wording
 from audit.workflows.options import ScanOptions, writing
 

@@ -20,6 +20,7 @@ from audit.errors import PolicyError, UsageError
 from audit.policy import evaluate, load, warn_of_few
 from audit.policy.limits import TEXTS
 from audit.report.answer import explanation
+from audit.report.facts.build import facts_of
 from audit.report.html import html
 from audit.workflows.attacking import cover_listed
 
@@ -66,7 +67,9 @@ def test_only_a_model_that_never_saw_enough_documents_passes(world, code, tmp_pa
     monkeypatch.setattr("audit.report.svg.as_svg", lambda *figure: legends.extend(figure[3]) or "")
     record, verdict = judged(tmp_path, **world)
     assert verdict.exit_code == code
-    assert code or "This covers 250 of 250 listed documents" in explanation(record, verdict)
+    assert code or "This covers 250 of 250 listed documents" in explanation(
+        facts_of(record, verdict)
+    )
     page = html(record, verdict, FORGET)
     assert ("documents to be forgotten" in page, "training document" in page.lower()) == (
         True,

@@ -12,7 +12,8 @@ from shown_pages import decision
 
 from audit.attacks import TEXTS
 from audit.cli import app, console
-from audit.report.recommend import first_action
+from audit.report.action import first_action
+from audit.report.facts.build import facts_of
 from audit.report.remedies import DEFENSES
 
 LIMITS = [(name, metric) for name, text in TEXTS.items() for metric in text.names]
@@ -71,7 +72,7 @@ def test_the_last_lines_hold_the_limits_the_fix_and_the_verdict(
         assert re.fullmatch(rf"{verdict.stamp} .*exit code {verdict.exit_code}\)", last), (
             "the verdict is the last line"
         )
-        assert first_action(record, verdict).text in above
+        assert first_action(facts_of(record, verdict)).text in above
         for one in verdict.decisions:
             if one.outcome == verdict.overall != "passed" and width >= 80:
                 shown = rf" {100 * one.measured.value:.2g}(\.0)? points( \([^)]*\))? {100 * one.limit.max:g} "
@@ -97,7 +98,9 @@ def test_a_folded_command_can_be_copied_into_a_shell(monkeypatch, capsys):
     record, verdict, _ = example_records.violated()
     console.show_verdict(verdict, None, record)
     shown = capsys.readouterr().out
-    assert f"\n  {first_action(record, verdict).command}\n" in re.sub(r" \\\n +", " ", shown)
+    assert f"\n  {first_action(facts_of(record, verdict)).command}\n" in re.sub(
+        r" \\\n +", " ", shown
+    )
     assert all(len(line) <= 60 for line in lines_of(shown))
 
 
@@ -105,13 +108,15 @@ def test_the_first_command_holds_the_paths_of_the_machine_and_can_be_pasted(monk
     monkeypatch.delenv("COLUMNS", raising=False)
     record, verdict, _ = example_records.violated()
     paths = {"MODEL_DIR": "/tmp/my models/reader", "DATA_DIR": "data", "POLICY.toml": "default"}
-    step = first_action(record, verdict, paths)
+    step = first_action(facts_of(record, verdict), paths)
     words = shlex.split(step.command)
     assert words[:5] == ["docaudit", "defend", "scrub", "/tmp/my models/reader", "data"]
     assert "put in your" not in step.text
     console.show_verdict(verdict, None, record, paths=paths)
     assert "'/tmp/my models/reader' data" in capsys.readouterr().out
-    assert first_action(record, verdict).text.endswith(" (put in your MODEL_DIR and DATA_DIR).")
+    assert first_action(facts_of(record, verdict)).text.endswith(
+        " (put in your MODEL_DIR and DATA_DIR)."
+    )
     assert "my models" not in decision(example_records.violated()), "paths stay on the terminal"
     # The command line takes what is printed: nothing is left that stands for something else.
     parsed = typer.main.get_command(app).commands["defend"].make_context("defend", words[2:])

@@ -13,6 +13,7 @@ from audit.measurements import ALPHAS, Bound, Estimate, Measurement, Unresolved
 from audit.policy import Demand, Gap, Limit, Policy, Verdict, Waiver, evaluate
 from audit.record import AuditRecord, Reason, Result
 from audit.report.answer import decides_most
+from audit.report.facts.build import facts_of
 
 TODAY = dt.date(2026, 3, 2)
 
@@ -184,7 +185,7 @@ def words_of(record: AuditRecord, verdict: Verdict) -> str:
     lines.extend(waiver.sentence for waiver in verdict.waivers)
     lines.append(f"headline: {verdict.reason}")
     lines.append(f"text: {verdict.text}, {verdict.text_reason}")
-    lines.append(f"first: {decides_most(record, verdict)}")
+    lines.append(f"first: {decides_most(facts_of(record, verdict))}")
     return "\n".join(lines)
 
 

@@ -18,16 +18,15 @@ from audit.measurements import Count, Estimate
 from audit.policy import Limit, Policy, evaluate, load
 from audit.record import Result
 from audit.report.coverage import legal_view
+from audit.report.facts.build import facts_of
+from audit.report.facts.leaks import leaks, unlimited, within
 from audit.report.html import html
 from audit.report.leaks import (
     MOST_LISTED,
     documents_used,
     headline,
-    leaks,
     notes,
     plausibility,
-    unlimited,
-    within,
 )
 from audit.report.markdown import dpia
 from audit.report.recommend import recommend
@@ -129,7 +128,7 @@ def test_the_terminal_and_page_one_say_what_they_said(name, capsys):
 def test_a_policy_of_one_limit_does_not_read_as_clean():
     record, verdict, _ = case = given_away()
     assert (
-        headline(record, verdict)
+        headline(facts_of(record, verdict))
         == "1 of 1 limits met; 5 measured findings lie outside this policy"
     )
     assert UNLIMITED in html(*case)
@@ -148,7 +147,7 @@ def test_a_policy_of_one_limit_does_not_read_as_clean():
 def test_a_leak_that_its_limit_accepts_is_a_leak_all_the_same():
     record, verdict, policy = case = accepted()
     assert [leak.metric for leak in within(record, verdict)] == ["excess_pr.unique"]
-    assert "; 1 met limit leaves a measured leak" in headline(record, verdict)
+    assert "; 1 met limit leaves a measured leak" in headline(facts_of(record, verdict))
     for text in (html(*case), dpia(record, verdict, policy)):
         assert "Within the limits of this policy, and yet a leak" in text.replace("\n", " ")
         assert "No countermeasure is needed" not in text
@@ -172,7 +171,7 @@ def test_a_pass_beside_findings_is_neither_consistent_nor_ready_for_a_next_step(
     [(accepted, ", although the limits are met:"), (given_away, ", without a limit")],
 )
 def test_a_leak_that_no_limit_stops_is_no_evidence_for_the_resistance(make, said):
-    views = legal_view(*make()[:2]).clauses.values()
+    views = legal_view(facts_of(*make()[:2])).clauses.values()
     spoken = [one for rows in views for _, told in rows for one in told]
     assert [one for one in spoken if one.startswith(f"evidence against the resistance{said}")]
     assert make is given_away or not [
@@ -192,7 +191,7 @@ def test_more_findings_than_fit_are_counted():
     )
     policy = Policy(1, "other", (Limit("membership", "auc", "because", max=0.65),))
     verdict = evaluate(record, policy, examples.TODAY)
-    outside = [note.text for note in notes(record, verdict) if note.kind == "outside"]
+    outside = [note.text for note in notes(facts_of(record, verdict)) if note.kind == "outside"]
     assert (len(unlimited(record, verdict)), len(outside), outside[-1]) == (
         7,
         MOST_LISTED + 2,
@@ -215,9 +214,8 @@ def test_an_area_under_chance_counts_and_a_confounded_number_says_so():
     (leak,) = leaks(record)
     assert leak.confounded == "the documents differ in themselves"
     verdict = examples.judged(record)[1]
-    assert plausibility(record, verdict) != plausibility(
-        examples.record(told(0.9), battery=("membership",)), verdict
-    )
+    unconfounded = examples.record(told(0.9), battery=("membership",))
+    assert plausibility(facts_of(record, verdict)) != plausibility(facts_of(unconfounded, verdict))
 
 
 def test_every_metric_that_a_shipped_policy_limits_is_listed_where_another_does_not():
@@ -243,11 +241,12 @@ def test_signs_that_the_model_saw_the_documents_are_named_and_so_is_that_there_a
     name, state, words
 ):
     record, verdict, _ = {**examples.CASES, "wrong documents": wrong_documents}[name]()
-    word = plausibility(record, verdict)
+    word = plausibility(facts_of(record, verdict))
     assert word is not None
     assert (word.state, words in word.sentence) == (state, True)
     no_model = dataclasses.replace(record.target, family=NO_MODEL)
-    assert plausibility(dataclasses.replace(record, target=no_model), verdict) is None
+    alone = dataclasses.replace(record, target=no_model)
+    assert plausibility(facts_of(alone, verdict)) is None
     if state == "none":
         assert [item.remedy.id for item in recommend(record, verdict)] == ["scan-again"]
 
@@ -268,7 +267,8 @@ def test_chance_alone_is_no_sign():
     )
     assert len(leaks(record)) == 3, "each by itself"
     limits = (Limit("reconstruction", "excess_pr.unique", "why", max=0.2),)
-    word = plausibility(record, examples.judged(record, Policy(1, "one", limits))[1])
+    verdict = examples.judged(record, Policy(1, "one", limits))[1]
+    word = plausibility(facts_of(record, verdict))
     assert word is not None
     assert word.state == "open", "all of them together"
 
@@ -287,7 +287,7 @@ def test_a_chance_finding_within_its_limit_is_no_measured_leak():
     record = examples.record(done, battery=("membership",))
     case = examples.judged(record, Policy(1, "one", (Limit("membership", "auc", "why", max=0.65),)))
     assert (case[1].overall, within(*case[:2])) == ("passed", ())
-    assert "leaves a measured leak" not in headline(*case[:2])
+    assert "leaves a measured leak" not in headline(facts_of(*case[:2]))
     leaking = dataclasses.replace(
         done, measurements=(examples.mean("auc", 0.61, 0.02, 600, 0.5, "chance"), *others)
     )
@@ -327,8 +327,11 @@ def test_limits_that_are_looser_than_the_shipped_ones_are_named_in_notes_and_on_
     for policy, looser in ((load_policy(str(path)), True), (load_policy("default"), False)):
         case = examples.judged(examples.passed()[0], policy)
         assert (
-            any(note.text.startswith(f"Policy: {LOOSER}; lacks ") for note in notes(*case[:2]))
+            any(
+                note.text.startswith(f"Policy: {LOOSER}; lacks ")
+                for note in notes(facts_of(*case[:2]))
+            )
             == looser
         )
-        assert (LOOSER in headline(*case[:2])) == looser
+        assert (LOOSER in headline(facts_of(*case[:2]))) == looser
         assert (LOOSER in decision(case).replace("&#39;", "'")) == looser

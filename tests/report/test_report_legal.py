@@ -15,6 +15,7 @@ from audit.measurements import Coverage, Unresolved
 from audit.policy import Limit
 from audit.record import Result
 from audit.report.coverage import CoverageRow, coverage, legal_view, ratio
+from audit.report.facts.build import facts_of
 from audit.report.html import html
 from audit.report.residual import residual_risk
 
@@ -23,11 +24,11 @@ BATTERY = tuple(TEXTS)
 
 
 def row(case: Case, name: str) -> CoverageRow:
-    return next(one for one in coverage(*case[:2]) if one.name == name)
+    return next(one for one in coverage(facts_of(*case[:2])) if one.name == name)
 
 
 def evidence(case: Case, clause: str) -> tuple[str, ...]:
-    rows = (row for group in legal_view(*case[:2]).clauses.values() for row in group)
+    rows = (row for group in legal_view(facts_of(*case[:2])).clauses.values() for row in group)
     return next(tuple(told) for one, told in rows if one.id == clause)
 
 
@@ -130,16 +131,18 @@ def test_an_attack_of_somebody_else_is_shown_as_not_mapped(monkeypatch: pytest.M
     )
     page = html(*case)
     assert "Not mapped to any clause: loss_gap." in page
-    assert [one.access for one in legal_view(*case[:2]).threats if one.title == "loss_gap"] == [
-        "not stated"
-    ]
+    assert [
+        one.access for one in legal_view(facts_of(*case[:2])).threats if one.title == "loss_gap"
+    ] == ["not stated"]
 
 
 def test_the_chapter_holds_every_clause() -> None:
-    page, view = html(*examples.failed()), legal_view(*examples.failed()[:2])
+    page, view = html(*examples.failed()), legal_view(facts_of(*examples.failed()[:2]))
     assert all(one.clause[1:] in page for group in view.clauses.values() for one, _ in group)
 
 
 def test_residual_risk_always_ends_with_what_nobody_can_exclude() -> None:
     for make in (*examples.CASES.values(), *CHAPTERS.values()):
-        assert "A better or a later attack" in residual_risk(*make())[-1]
+        record, verdict, policy = make()
+        paragraphs = residual_risk(facts_of(record, verdict), policy)
+        assert "A better or a later attack" in paragraphs[-1]

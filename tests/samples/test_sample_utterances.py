@@ -14,6 +14,7 @@ from audit.corpus.canaries.pages import page_of, positions_of
 from audit.corpus.canaries.schema import load_canaries
 from audit.extensions.papers.utterance_target import load_nlu
 from audit.policy import evaluate, load
+from audit.report.facts.build import facts_of
 from audit.report.leaks import documents_used, plausibility
 from audit.targets.interface import CompletionLoss
 
@@ -105,9 +106,8 @@ def test_only_the_leaky_model_prefers_the_digits_of_the_canaries_it_was_trained_
 def test_only_the_model_that_saw_the_data_shows_signs_of_it(model, state):
     out = Path(os.environ["DOCAUDIT_SAMPLE_SCANS"]) / f"utterances-{model}"
     record = records.read(out)
-    assert (
-        plausibility(record, evaluate(record, load("default"), dt.date(2026, 1, 1))).state == state
-    )
+    verdict = evaluate(record, load("default"), dt.date(2026, 1, 1))
+    assert plausibility(facts_of(record, verdict)).state == state
     assert documents_used(record)
     said = "No measurement confirms this declaration" in " ".join(
         (out / "report.html").read_text().split()

@@ -35,7 +35,7 @@ from audit.attestation import (
 )
 from audit.errors import DocauditError, PolicyError, RecordError, UsageError
 from audit.policy.reading import read_declared
-from audit.report.leaks import unlimited
+from audit.report.facts.leaks import unlimited
 from audit.workflows.attest import attest, state, verify
 
 MUTATIONS = 50

@@ -19,6 +19,7 @@ from audit.engine.interface import Trial
 from audit.engine.journal import Journal
 from audit.references import training
 from audit.report.answer import decides_most, findings
+from audit.report.facts.build import facts_of
 from audit.workflows import planning
 
 pytestmark = [pytest.mark.usefixtures("few_candidates")]
@@ -160,11 +161,11 @@ def test_an_undecided_verdict_says_what_was_found_and_what_would_decide_most(
 ):
     monkeypatch.setenv("COLUMNS", "80")
     record, verdict, _ = made()
-    lines = [*findings(record, verdict)]
+    lines = [*findings(facts_of(record, verdict))]
     assert lines
     assert all(line.split(":")[0] in record.battery for line in lines)
     assert any(" of " in line and "%" in line for line in lines)
-    step = decides_most(record, verdict)
+    step = decides_most(facts_of(record, verdict))
     assert step.endswith(".")
     assert "undecided" in step
     console.show_verdict(verdict, None, record, verbose=True)
@@ -179,7 +180,7 @@ def test_an_undecided_verdict_says_what_was_found_and_what_would_decide_most(
 def test_what_comes_back_stands_beside_what_comes_back_without_the_training():
     """A clean model puts back as many values of pages that it never saw: the count alone would accuse it."""
     record, verdict, _ = example_records.weak()
-    (line,) = findings(record, verdict)
+    (line,) = findings(facts_of(record, verdict))
     assert re.search(
         r": 12 of 600 fields \([^()]* %\), against 12 of 600 \([^()]* %\) declared as never seen",
         line,
@@ -187,7 +188,7 @@ def test_what_comes_back_stands_beside_what_comes_back_without_the_training():
     (result,) = record.attacks
     kept = tuple(item for item in result.measurements if ".heldout." not in item.name)
     alone = replace(record, attacks=(replace(result, measurements=kept),))
-    (line,) = findings(alone, verdict)
+    (line,) = findings(facts_of(alone, verdict))
     assert "%), against 2.0 % without the model" in line
 
 

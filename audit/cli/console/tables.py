@@ -237,7 +237,7 @@ def show_sweep(
         answer: the checkpoint to take, in sentences.
         files: what there is to read.
     """
-    from audit.report.answer import deciding_numbers
+    from audit.report.facts.questions import deciding_numbers
 
     estimates = [
         {**_estimates_by_name(record), **deciding_numbers(verdict)}

@@ -1,10 +1,14 @@
-"""A verdict on a terminal: its last twelve lines say all that matters, and `-v` prints the rest above them."""
+"""Show a verdict on a terminal: its last twelve lines say all that matters.
+
+With `-v` the rest is printed above them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from audit.attacks import text_of
 from audit.cards import SERVED
@@ -16,8 +20,10 @@ from audit.report.answer import LABELS, explanation, findings, headline, name_do
 
 if TYPE_CHECKING:
     from audit.measurements import Estimate
-    from audit.policy import Decision, Verdict
+    from audit.policy import Decision, Limit, Outcome, Verdict
     from audit.record import AuditRecord
+    from audit.report.action import Action
+    from audit.report.facts.definitions import Facts
 
 SHOWN_DIGITS = 12
 """Digits that are shown of a SHA-256."""
@@ -27,21 +33,67 @@ COLUMNS = ("limit", "at most", "measured (95 % CI)", "n", "outcome")
 
 
 def show_subject(record: AuditRecord) -> None:
-    """Print what a record is about: the model or data set, when it was scanned, and the policy that it declares."""
-    target, corpus, policy = record.target, record.corpus, record.policy
-    digest = (
-        "no file hashed" if target.family == SERVED else f"sha256 {target.sha256[:SHOWN_DIGITS]}"
-    )
-    model = f"model {target.name} ({digest}), " if target.is_model else "no model, "
-    declared = (
-        "no policy"
-        if policy is None
-        else f"policy {policy.name} (sha256 {policy.sha256[:SHOWN_DIGITS]})"
-    )
+    """Print what a record is about: the model or data set, the time of the scan, the policy."""
+    corpus = record.corpus
+    declared = "no policy"
+    if record.policy is not None:
+        declared = f"policy {record.policy.name} ({_digest(record.policy.sha256)})"
     say(
-        f"Record of {model}data set {corpus.name} (sha256 {corpus.sha256[:SHOWN_DIGITS]}), scanned "
+        f"Record of {_model_of(record)}data set {corpus.name} ({_digest(corpus.sha256)}), scanned "
         f"{record.timing.started}, which declares {declared}"
     )
+
+
+def _model_of(record: AuditRecord) -> str:
+    target = record.target
+    if not target.is_model:
+        return "no model, "
+    digest = "no file hashed" if target.family == SERVED else _digest(target.sha256)
+    return f"model {target.name} ({digest}), "
+
+
+def _digest(sha256: str) -> str:
+    return f"sha256 {sha256[:SHOWN_DIGITS]}"
+
+
+class _Stamped(NamedTuple):
+    """A verdict as a line: its stamp, the outcome that colours it, and why."""
+
+    stamp: str
+    outcome: str
+    text: str
+
+
+@dataclass(frozen=True)
+class _Ending:
+    """What stands below the table of limits.
+
+    Attributes:
+        lead: the first word of what to do.
+        step: what to do; None where nothing helps.
+        closing: lines on what was written.
+        verdicts: on the text, where there is one, and on the model.
+    """
+
+    lead: str
+    step: Action | None
+    closing: list[str]
+    verdicts: list[_Stamped]
+
+    @property
+    def commands(self) -> list[str]:
+        if self.step is None or not self.step.command:
+            return []
+        return [self.step.command]
+
+    @property
+    def height(self) -> int:
+        """Return the lines that it takes in this window."""
+        texts = [] if self.step is None else [f"{self.lead}{self.step.text}"]
+        texts += [f"  {command}" for command in self.commands]
+        texts += self.closing
+        texts += [f"{line.stamp}  {line.text}" for line in self.verdicts]
+        return sum(_height(text) for text in texts)
 
 
 def show_verdict(
@@ -54,7 +106,9 @@ def show_verdict(
     verbose: bool = False,
     ending: Sequence[str] = (),
 ) -> None:
-    """Print what qualifies a verdict, then the summary: worst limits, what is open, the fix, the report, the verdict.
+    """Print what qualifies a verdict, then the summary.
+
+    That is worst limits, what is open, the fix, the report, the verdict.
 
     Args:
         verdict: to show.
@@ -65,76 +119,70 @@ def show_verdict(
         verbose: print every limit, note and reason above the summary.
         ending: lines above the verdict.
     """
-    from audit.report import leaks
-    from audit.report.recommend import first_action
+    facts = None
+    step = None
+    if record is not None:
+        from audit.report.action import first_action
+        from audit.report.facts.build import facts_of
 
+        facts = facts_of(record, verdict)
+        step = first_action(facts, paths)
     make_console().print()
+    _show_what_qualifies(verdict, facts, verbose=verbose)
+    shown_ending = _Ending(
+        lead="Next: " if _is_answered(verdict, facts) else "Fix: ",
+        step=step,
+        closing=[*ending, *_report_line(out)],
+        verdicts=_stamped_lines(verdict, facts, decides_exit=decides_exit),
+    )
+    _show_worst_limits(verdict, record, shown_ending.height, verbose=verbose)
+    _show_ending(shown_ending)
+
+
+def _show_what_qualifies(verdict: Verdict, facts: Facts | None, *, verbose: bool) -> None:
+    """Print what stands above the summary: all with `-v`, else notes and what a pass says."""
     if verbose:
-        _show_details(verdict, record)
-    elif record is not None:
-        _show_notes(record, verdict, verbose=False)
-        said = f"{headline(record, verdict)} " if record.corpus.forgotten else ""
-        if said or verdict.overall in ("passed", "waived"):
-            say(said + explanation(record, verdict))
-    words = LABELS["outcomes"]
-    outcome = (
-        "violated"
-        if any(one.outcome == "violated" for one in verdict.decisions)
-        else verdict.overall
-    )
-    own = [one for one in verdict.decisions if one.outcome == outcome != "passed"]
-    counted, _, rest = verdict.counts.sentence.partition(", ")
+        _show_details(verdict, facts)
+        return
+    if facts is None:
+        return
+    _show_notes(facts, verbose=False)
+    answer = f"{headline(facts)} " if facts.record.corpus.forgotten else ""
+    if answer or verdict.overall in ("passed", "waived"):
+        say(answer + explanation(facts))
+
+
+def _is_answered(verdict: Verdict, facts: Facts | None) -> bool:
+    """Tell whether a pass leaves no finding beside it."""
+    return verdict.overall == "passed" and (facts is None or not facts.leaves_findings)
+
+
+def _report_line(out: Path | None) -> list[str]:
+    """Name the first file of the report that was written; nothing without a folder."""
+    if out is None:
+        return []
+    for name in ("report.pdf", "report.html", "record.json"):
+        if (out / name).exists():
+            return [f"Report: {out / name}"]
+    return []
+
+
+def _stamped_lines(verdict: Verdict, facts: Facts | None, *, decides_exit: bool) -> list[_Stamped]:
+    """Return the verdict on the text, where there is one, then the verdict."""
+    reason = verdict.reason
+    if facts is not None:
+        from audit.report import leaks
+
+        reason = leaks.headline(facts)
     code = f", exit code {verdict.exit_code}" if decides_exit else ""
-    reason = verdict.reason if record is None else leaks.headline(record, verdict)
-    last = f"{_shortened(reason, verdict, counted)}  (policy {verdict.policy}{code})"
-    lines = [(verdict.stamp, verdict.overall, last)]
+    counted = verdict.counts.sentence.partition(", ")[0]
+    text = f"{_shortened(reason, verdict, counted)}  (policy {verdict.policy}{code})"
+    lines = [_Stamped(verdict.stamp, verdict.overall, text)]
     if verdict.text is not None:
-        lines.insert(
-            0,
-            (
-                words[verdict.text].upper(),
-                verdict.text,
-                f"the redacted text itself: {verdict.text_reason}",
-            ),
-        )
-    is_answered = verdict.overall == "passed" and (
-        record is None or not leaks.leaves_findings(record, verdict)
-    )
-    lead = "Next: " if is_answered else "Fix: "
-    step = None if record is None else first_action(record, verdict, paths)
-    fix, command = ([], "") if step is None else ([step.text], step.command)
-    commands = [command] if command else []
-    read = (
-        [] if out is None else [out / name for name in ("report.pdf", "report.html", "record.json")]
-    )
-    closing = [
-        *ending,
-        *(f"Report: {path}" for path in [path for path in read if path.exists()][:1]),
-    ]
-
-    def others(left_out: int) -> str:
-        named = [
-            *([f"{left_out} more {words[outcome].lower()}"] if left_out else []),
-            *([rest] if rest else []),
-        ]
-        return f"{'Also' if verbose else '-v shows'} {', '.join(named)}." if named else ""
-
-    texts = [*(lead + one for one in fix), *(f"  {one}" for one in commands), *closing]
-    texts += [f"{stamp}  {said}" for stamp, _, said in lines]
-    room = SUMMARY_LINES - sum(map(_height, texts))
-    rows = _worst(own, room - _height(others(0)))
-    if len(rows) < len(own):
-        rows = _worst(own, room - _height(others(len(own))))
-    if rows:
-        named = [(name_documents(record, label), *others) for label, *others in rows]
-        show_table("", (words[outcome], "measured", "limit"), named, spaced=False)
-    say(*filter(None, [others(len(own) - len(rows))]))
-    for text in fix:
-        print_line(text, lead=f"[bold]{lead}[/]")
-    show_commands("", commands)
-    say(*closing)
-    for stamp, kind, text in lines:
-        print_line(text, lead=f"[{STYLES[kind]}]{stamp}[/]  ")
+        stamp = LABELS["outcomes"][verdict.text].upper()
+        why = f"the redacted text itself: {verdict.text_reason}"
+        lines.insert(0, _Stamped(stamp, verdict.text, why))
+    return lines
 
 
 def _shortened(reason: str, verdict: Verdict, counted: str) -> str:
@@ -144,135 +192,258 @@ def _shortened(reason: str, verdict: Verdict, counted: str) -> str:
     return reason.replace(verdict.counted, counted)
 
 
+def _show_worst_limits(
+    verdict: Verdict, record: AuditRecord | None, height: int, *, verbose: bool
+) -> None:
+    """Print the worst limits as far as the lines reach, and count the others.
+
+    Args:
+        verdict: to show.
+        record: that was judged.
+        height: lines that are taken below.
+        verbose: whether all limits stand above.
+    """
+    outcome = _worst_outcome(verdict)
+    limits = _limits_with(verdict, outcome)
+    word = LABELS["outcomes"][outcome]
+    clauses = verdict.counts.sentence.partition(", ")[2]
+
+    def left_out(n_limits: int) -> str:
+        """Say how many limits of this outcome are not shown, and what became of the others."""
+        parts = [f"{n_limits} more {word.lower()}"] if n_limits else []
+        if clauses:
+            parts.append(clauses)
+        if not parts:
+            return ""
+        return f"{'Also' if verbose else '-v shows'} {', '.join(parts)}."
+
+    room = SUMMARY_LINES - height
+    rows = _worst(limits, room - _height(left_out(0)))
+    if len(rows) < len(limits):
+        rows = _worst(limits, room - _height(left_out(len(limits))))
+    if rows:
+        labelled = [(name_documents(record, label), value, most) for label, value, most in rows]
+        show_table("", (word, "measured", "limit"), labelled, spaced=False)
+    line = left_out(len(limits) - len(rows))
+    if line:
+        say(line)
+
+
+def _worst_outcome(verdict: Verdict) -> Outcome:
+    """Return the outcome of the limits that a summary shows: exceeded ones, else the verdict's."""
+    if any(decision.outcome == "violated" for decision in verdict.decisions):
+        return "violated"
+    return verdict.overall
+
+
+def _limits_with(verdict: Verdict, outcome: Outcome) -> list[Decision]:
+    """List the limits with an outcome; of those that are met none is shown."""
+    if outcome == "passed":
+        return []
+    return [decision for decision in verdict.decisions if decision.outcome == outcome]
+
+
+def _show_ending(ending: _Ending) -> None:
+    if ending.step is not None:
+        print_line(ending.step.text, lead=f"[bold]{ending.lead}[/]")
+    show_commands("", ending.commands)
+    say(*ending.closing)
+    for line in ending.verdicts:
+        print_line(line.text, lead=f"[{STYLES[line.outcome]}]{line.stamp}[/]  ")
+
+
 def _height(text: str) -> int:
     """Return the lines that a text takes in this window."""
-    return (
-        fold_line(printable(text), make_console(interrupts=False).width).count("\n") + 1
-        if text
-        else 0
-    )
+    if not text:
+        return 0
+    width = make_console(interrupts=False).width
+    return fold_line(printable(text), width).count("\n") + 1
 
 
-def _worst(own: Sequence[Decision], room: int) -> list[tuple[str, str, str]]:
-    """Return rows for limits of one outcome, the first of each attack before others, as far as the lines reach."""
-    if not own:
+def _worst(limits: Sequence[Decision], room: int) -> list[tuple[str, str, str]]:
+    """Return rows for limits of one outcome, as far as the lines reach.
+
+    The first limit of each attack comes before others.
+    """
+    if not limits:
         return []
-    first = {one.limit.attack: place for place, one in reversed([*enumerate(own)])}.values()
-    ranked = sorted(range(len(own)), key=lambda place: (place not in first, -_excess(own[place])))
-    rows = [_summary_row(one, named=place in first) for place, one in enumerate(own)]
-    width = (
-        make_console(interrupts=False).width
-        - 4
-        - sum(max(len(row[column]) for row in rows) for column in (1, 2))
+    first = _first_of_each_attack(limits)
+    rows = [_summary_row(decision, leads=place in first) for place, decision in enumerate(limits)]
+    ranked = sorted(
+        range(len(limits)), key=lambda place: (place not in first, -_excess(limits[place]))
     )
-    shown: set[int] = set()
+    width = _label_width(rows)
+    fitting: set[int] = set()
     room -= 1  # the heading
     for place in ranked:
-        room -= fold_line(rows[place][0], max(width, 20)).count("\n") + 1
-        if room >= 0 or not shown:
-            shown.add(place)
-    return [row for place, row in enumerate(rows) if place in shown]
+        room -= fold_line(rows[place][0], width).count("\n") + 1
+        if room >= 0 or not fitting:
+            fitting.add(place)
+    return [row for place, row in enumerate(rows) if place in fitting]
+
+
+def _first_of_each_attack(limits: Sequence[Decision]) -> set[int]:
+    """Return the places of limits before which none of their attack stands."""
+    first: dict[str, int] = {}
+    for place, decision in enumerate(limits):
+        first.setdefault(decision.limit.attack, place)
+    return set(first.values())
+
+
+def _label_width(rows: Sequence[tuple[str, str, str]]) -> int:
+    """Return the letters that are left for the labels of rows."""
+    measured = max(len(row[1]) for row in rows)
+    most = max(len(row[2]) for row in rows)
+    return max(20, make_console(interrupts=False).width - 4 - measured - most)
 
 
 def _excess(decision: Decision) -> float:
     """Return how much of the way from the limit to the largest possible value was measured."""
-    measured, bound = decision.measured, decision.limit.max
+    measured = decision.measured
+    bound = decision.limit.max
     if measured is None or bound is None:
         return 0.0
+    beyond = measured.value
+    if measured.is_area:
+        beyond = abs(measured.value - 0.5) + 0.5
     most = text_of(decision.limit.attack).metric(decision.limit.metric).upper
-    beyond = abs(measured.value - 0.5) + 0.5 if measured.is_area else measured.value
-    return (beyond - bound) / (most - bound) if most is not None else 1 - bound / max(beyond, 1e-9)
+    if most is not None:
+        return (beyond - bound) / (most - bound)
+    return 1 - bound / max(beyond, 1e-9)
 
 
-def _summary_row(decision: Decision, *, named: bool) -> tuple[str, str, str]:
-    """Name a limit by the question of its attack, or where another row has that, by its own label."""
-    limit, measured = decision.limit, decision.measured
+def _summary_row(decision: Decision, *, leads: bool) -> tuple[str, str, str]:
+    """Name a limit by the question of its attack, or where another row has that, by its label."""
+    limit = decision.limit
+    measured = decision.measured
     text = text_of(limit.attack)
-    label = text.short_question or text.title if named else f"  {text.label(limit.metric)}"
-    value = "not measured" if measured is None else _value(decision, measured)
-    if measured is not None and decision.outcome == "undecided":
-        value += _interval(decision, measured)
-    return printable(label or limit.attack), value, _bound(decision)
+    label = f"  {text.label(limit.metric)}"
+    if leads:
+        label = text.short_question or text.title or limit.attack
+    value = "not measured"
+    if measured is not None:
+        value = _value(decision, measured)
+        if decision.outcome == "undecided":
+            value += _interval(decision, measured)
+    return printable(label), value, _bound(limit)
 
 
 def _value(decision: Decision, measured: Estimate) -> str:
     """Write a value with its unit, an area with its name."""
+    from audit.report.tables import digits_of
+
     metric = text_of(decision.limit.attack).metric(decision.limit.metric)
-    bound = decision.limit.max if decision.limit.max is not None else decision.limit.min or 0.0
-    shown = numbers.amount(
-        measured, metric.form, numbers.distinct_digits(measured, bound, metric.form)
-    )
+    value = numbers.amount(measured, metric.form, digits_of(decision, metric.form))
+    if metric.kind == "auc":
+        value = f"AUC {value}"
     unit = {"count": f" {measured.unit}", "bits": " bits"}.get(metric.kind, "")
-    return f"{'AUC ' if metric.kind == 'auc' else ''}{shown}{unit}".replace(numbers.NBSP, " ")
+    return f"{value}{unit}".replace(numbers.NBSP, " ")
 
 
 def _interval(decision: Decision, measured: Estimate) -> str:
     if decision.count_range:
         return f" ({decision.count_range})"
-    return f" ({numbers.between(measured, text_of(decision.limit.attack).metric(decision.limit.metric).form)})"
+    form = text_of(decision.limit.attack).metric(decision.limit.metric).form
+    return f" ({numbers.between(measured, form)})"
 
 
-def _bound(decision: Decision) -> str:
-    limit = decision.limit
+def _bound(limit: Limit) -> str:
     form = text_of(limit.attack).metric(limit.metric).form
-    text = numbers.limit_number if form == "points" else numbers.limit_text
+    bound = limit.max if limit.max is not None else limit.min or 0.0
+    text = numbers.limit_text(bound, form)
+    if form == "points":
+        text = numbers.limit_number(bound, form)
     least = "" if limit.max is not None else "at least "
-    return f"{least}{text(limit.max if limit.max is not None else limit.min or 0.0, form)}".replace(
-        numbers.NBSP, " "
-    )
+    return f"{least}{text}".replace(numbers.NBSP, " ")
 
 
-def _show_details(verdict: Verdict, record: AuditRecord | None) -> None:
+def _show_details(verdict: Verdict, facts: Facts | None) -> None:
     """Print the answer in sentences, every limit, why some are open, and all notes."""
-    words = LABELS["outcomes"]
-    if record is not None:
-        print_line(f"{headline(record, verdict)} {explanation(record, verdict)}")
+    if facts is not None:
+        print_line(f"{headline(facts)} {explanation(facts)}")
         make_console().print()
-    rows: list[Row] = []
-    open_: dict[tuple[str, str, str, str], list[str]] = {}
-    for decision in verdict.decisions:
-        text, limit = text_of(decision.limit.attack), decision.limit
-        named = f"{text.title or limit.attack} [{limit.attack}]"
-        if decision.outcome != "inapplicable":
-            rows += [] if named in rows else [named]
-            rows.append(_limit_row(decision, words[decision.outcome]))
-        if decision.outcome not in ("passed", "violated"):
-            key = (words[decision.outcome], named, decision.reason, decision.remedy)
-            open_.setdefault(key, []).append(limit.metric)
+    rows = _limit_rows(verdict)
     if rows:
+        words = LABELS["outcomes"]
         show_table("", COLUMNS, rows, {words[outcome]: style for outcome, style in STYLES.items()})
-    for (word, named, reason, remedy), metrics in open_.items():
-        print_line(
-            f"{word}: {named} {', '.join(metrics)}: {reason}{f'. Fix: {remedy}' if remedy else ''}",
-            "yellow",
-        )
-    if record is not None:
-        _show_notes(record, verdict, verbose=True)
+    for line in _open_lines(verdict):
+        print_line(line, "yellow")
+    if facts is not None:
+        _show_notes(facts, verbose=True)
     make_console().print()
 
 
-def _limit_row(decision: Decision, outcome: str) -> tuple[object, ...]:
-    text, limit, measured = text_of(decision.limit.attack), decision.limit, decision.measured
-    label = f"{text.label(limit.metric)} [{limit.metric}]"
+def _limit_rows(verdict: Verdict) -> list[Row]:
+    """Return a row for each limit that applies, under the titles of attacks."""
+    rows: list[Row] = []
+    for decision in verdict.decisions:
+        if decision.outcome == "inapplicable":
+            continue
+        heading = _heading(decision)
+        if heading not in rows:
+            rows.append(heading)
+        rows.append(_limit_row(decision))
+    return rows
+
+
+def _open_lines(verdict: Verdict) -> list[str]:
+    """Say why limits are neither met nor exceeded: a line for all of an attack with the same reason."""
+    metrics: dict[tuple[str, str, str], list[str]] = {}
+    for decision in verdict.decisions:
+        if decision.outcome in ("passed", "violated"):
+            continue
+        fix = f". Fix: {decision.remedy}" if decision.remedy else ""
+        key = (
+            LABELS["outcomes"][decision.outcome],
+            _heading(decision),
+            f"{decision.reason}{fix}",
+        )
+        metrics.setdefault(key, []).append(decision.limit.metric)
+    return [
+        f"{word}: {heading} {', '.join(names)}: {reason}"
+        for (word, heading, reason), names in metrics.items()
+    ]
+
+
+def _heading(decision: Decision) -> str:
+    attack = decision.limit.attack
+    return f"{text_of(attack).title or attack} [{attack}]"
+
+
+def _limit_row(decision: Decision) -> tuple[object, ...]:
+    limit = decision.limit
+    measured = decision.measured
+    outcome = LABELS["outcomes"][decision.outcome]
+    label = f"{text_of(limit.attack).label(limit.metric)} [{limit.metric}]"
     if measured is None:
-        return label, _bound(decision), "-", "-", outcome
+        return label, _bound(limit), "-", "-", outcome
     value = f"{_value(decision, measured)}{_interval(decision, measured)}"
-    return label, _bound(decision), value, measured.n, outcome
+    return label, _bound(limit), value, measured.n, outcome
 
 
-def _show_notes(record: AuditRecord, verdict: Verdict, *, verbose: bool) -> None:
+def _show_notes(facts: Facts, *, verbose: bool) -> None:
     """Print what qualifies a verdict; of one that is exceeded only what no summary line says."""
     from audit.report.leaks import notes
 
-    hidden = {"policy", "outside", "declared"} if verdict.overall == "violated" else {"policy"}
-    for note in notes(record, verdict):
+    record = facts.record
+    hidden = {"policy"}
+    if facts.verdict.overall == "violated":
+        hidden = {"policy", "outside", "declared"}
+    for note in notes(facts):
         if verbose or note.kind not in hidden:
             print_line(note.text, NOTE_STYLES[note.kind])
     if record.target.is_model and record.corpus.draw:
-        said = f"{record.corpus.draw}: this holds for a model that was trained on its members after that"
-        print_line(said[0].upper() + said[1:])
+        draw = record.corpus.draw
+        holds = "this holds for a model that was trained on its members after that"
+        print_line(f"{draw[0].upper()}{draw[1:]}: {holds}")
     if record.timing.origin:
         print_line(f"{record.timing.origin}.")
-    if verbose and verdict.overall == "undecided" and (lines := [*findings(record, verdict)]):
+    if verbose and facts.verdict.overall == "undecided":
+        _show_findings(facts)
+
+
+def _show_findings(facts: Facts) -> None:
+    lines = [f"  {line}" for line in findings(facts)]
+    if lines:
         print_line("Findings so far", "bold")
-        say(*(f"  {line}" for line in lines))
+        say(*lines)

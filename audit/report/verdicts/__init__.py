@@ -8,6 +8,7 @@ sarif        SARIF 2.1.0: open limits at the file of the policy
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from audit.errors import printable
 from audit.policy import EXIT_CODES, Decision, Limit, Outcome, Overall, Verdict
 from audit.record import AuditRecord
 from audit.report.answer import name_documents
+from audit.report.facts.build import facts_of
+from audit.report.facts.definitions import Facts
 
 FORMATS = {"json": "document", "markdown": "texts", "junit": "texts", "sarif": "texts"}
 """The module whose function `as_NAME` draws a format, by the format's name; it is imported when it
@@ -54,6 +57,11 @@ class Judged:
     record: AuditRecord
     verdict: Verdict
     place: str | None = None
+
+    @cached_property
+    def facts(self) -> Facts:
+        """Return the facts that every format draws from."""
+        return facts_of(self.record, self.verdict)
 
     @property
     def limits(self) -> tuple[Check, ...]:

@@ -17,7 +17,6 @@ from audit.measurements import STRICT
 from audit.policy import Cause, Outcome, Overall, PolicyIdentity
 from audit.policy.decision import Baseline, WaiverState
 from audit.record import AuditRecord, Result, Status
-from audit.report.leaks import unlimited
 from audit.report.verdicts import Check, Judged
 
 T = TypeVar("T")
@@ -199,7 +198,7 @@ def document(judged: Judged) -> VerdictDocument:
         waivers=tuple(_fill_entry(WaiverEntry, item.waiver, item) for item in verdict.waivers),
         outside_policy=tuple(
             Outside(leak.attack, leak.metric, _fill_entry(Number, leak.measured))
-            for leak in unlimited(record, verdict)
+            for leak in judged.facts.outside
         ),
     )
 

@@ -155,10 +155,10 @@ def as_markdown(judged: Judged) -> str:
         verdict=verdict,
         mark=_MARKS[_shown_outcome(verdict)],
         marks=_MARKS,
-        headline=headline(record, verdict),
+        headline=headline(judged.facts),
         examined=_examined_checks(judged.limits),
         unexamined=_unexamined_metrics(judged.limits),
-        notes=[_split_indent(note.text) for note in notes(record, verdict)],
+        notes=[_split_indent(note.text) for note in notes(judged.facts)],
         bound=bound,
     )
 

@@ -1,0 +1,62 @@
+"""Say what to do first, with the command for it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from audit.policy.reading import shipped_policies
+from audit.policy.reasons import ALL
+from audit.report.answer import decides_most
+from audit.report.facts.definitions import Facts
+from audit.report.recommend import PARTS, with_paths
+
+
+@dataclass(frozen=True)
+class Action:
+    """Something to do, with the command for it where there is one."""
+
+    text: str
+    command: str = ""
+
+
+def first_action(facts: Facts, paths: Mapping[str, str] | None = None) -> Action | None:
+    """Say what to do first: what decides most where the verdict is open, else the report's plan.
+
+    Args:
+        facts: the facts of the scan.
+        paths: what stands for `PARTS`, as somebody gave it on this machine: for a terminal only,
+            never for a report.
+    """
+    action = _next_scan(facts) or _first_planned(facts)
+    if action is None:
+        return None
+    paths = paths or {}
+    text = with_paths(action.text, paths)
+    command = with_paths(action.command, paths)
+    names = [name for name in PARTS if name in command and name not in paths]
+    if names:
+        text = f"{text.removesuffix('.')} (put in your {' and '.join(names)})."
+    return Action(text, command)
+
+
+def _next_scan(facts: Facts) -> Action | None:
+    """Return what would decide most undecided limits; None where the verdict is not open."""
+    if facts.outcome != "undecided":
+        return None
+    text = decides_most(facts)
+    if not text:
+        return None
+    if not any(limit.remedy == ALL for limit in facts.open):
+        return Action(text)
+    policy = facts.verdict.policy
+    if policy not in shipped_policies():
+        policy = "POLICY.toml"
+    scan = "docaudit scan MODEL_DIR DATA_DIR --policy"
+    return Action(text, f"{scan} {policy} --budget standard --seed {facts.record.seed}")
+
+
+def _first_planned(facts: Facts) -> Action | None:
+    """Return the first of the report's plan; None where nothing answers a finding."""
+    if not facts.actions:
+        return None
+    planned = facts.actions[0]
+    return Action(f"{planned.remedy.name}.", planned.command)

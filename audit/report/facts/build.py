@@ -1,0 +1,46 @@
+"""Turn a record and the verdict on it into facts."""
+
+from collections.abc import Mapping, Sequence
+
+from audit.policy import Verdict
+from audit.record import AuditRecord
+from audit.report.comparison import Comparison
+from audit.report.facts.definitions import Facts
+from audit.report.facts.kinds import kinds_of, nothing_returned
+from audit.report.facts.leaks import signs_of_training, unlimited, within
+from audit.report.facts.questions import questions_of
+from audit.report.facts.undecided import deciding_outcome, next_step, open_limits
+from audit.report.recommend import recommend
+
+
+def facts_of(
+    record: AuditRecord,
+    verdict: Verdict,
+    comparisons: Sequence[Comparison] = (),
+    paths: Mapping[str, str] | None = None,
+) -> Facts:
+    """Compute every number that outputs show of an audit.
+
+    Args:
+        record: the scan.
+        verdict: on it.
+        comparisons: what countermeasures were measured to do to this model.
+        paths: what stands for MODEL_DIR and DATA_DIR in commands; None: the names stay.
+
+    Raises:
+        RenderError: `policies/defenses.toml` cannot be read.
+    """
+    return Facts(
+        record=record,
+        verdict=verdict,
+        outcome=deciding_outcome(verdict),
+        rows=questions_of(record, verdict),
+        kinds=kinds_of(record),
+        nothing_returned=nothing_returned(record),
+        actions=recommend(record, verdict, comparisons, paths),
+        open=open_limits(verdict),
+        next_step=next_step(record, verdict),
+        accepted=within(record, verdict),
+        outside=unlimited(record, verdict),
+        signs=signs_of_training(record),
+    )

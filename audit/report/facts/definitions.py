@@ -1,0 +1,295 @@
+"""Define every number that an output of an audit shows, once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from audit.attacks import TEXTS, text_of
+from audit.measurements import Estimate
+from audit.policy import Cause, Decision, Outcome, Overall, Verdict
+from audit.record import AuditRecord
+from audit.report.sentences import finding_sentence, value_sentence
+
+if TYPE_CHECKING:
+    from audit.report.recommend import Recommendation
+
+WORST_FIRST: tuple[Outcome, ...] = (
+    "violated",
+    "waived",
+    "undecided",
+    "passed",
+    "not run",
+    "inapplicable",
+)
+LEAK_ORDER = ("violated", "waived", "undecided", "", "passed", "not run", "inapplicable")
+"""Attacks by the worst outcome of their limits, as all outputs list them; empty: none limits it."""
+EXTRACTING = ("reconstruction", "memorisation", "attribute_inference", "canaries")
+"""Attacks that give values back; the others recognise documents, companies or kinds of values."""
+RECOGNISING = ("membership",)
+
+
+@dataclass(frozen=True)
+class ReturnedDocuments:
+    """Documents by whether any of their own values came back, by the method that got most of them.
+
+    Attributes:
+        n_member: documents of training that gave back at least one value of their own.
+        of_member: documents of training that were tried with such a value.
+        n_heldout: unseen documents that gave back at least one.
+        of_heldout: unseen documents that were tried with one.
+    """
+
+    n_member: int
+    of_member: int
+    n_heldout: int
+    of_heldout: int
+
+
+@dataclass(frozen=True)
+class QuestionFacts:
+    """What one attack that ran to its end found, and what became of its limits.
+
+    Attributes:
+        attack: its name.
+        outcome: the worst outcome of its limits; empty where the policy has none on it.
+        decisions: on its limits, in the policy's order.
+        deciding: the first of the worst decisions for which there is a number. Its `measured` is
+            that of the method that decides.
+        trained: the share, or the count, that the attack reached on training documents, by the
+            method that decides; None where it was not measured.
+        unseen: the same on unseen documents: what luck reaches.
+        returned: documents that gave back values of their own; None where nothing counts them.
+        plainest: the number that says most plainly what the attack found.
+        plainest_unseen: the same number on unseen documents; None where there is none.
+        without_model: what someone reaches without the model, where `plainest` is a share that is
+            compared with that; None elsewhere.
+        explained: what else than memory may explain the numbers, unless a leak over a limit is
+            confirmed all the same; None where nothing may.
+        under_bars: values whose text still lies under a bar of a page image.
+        bars: values under bars that were looked at.
+        about_text: whether a number says what the documents give away, whatever the model.
+    """
+
+    attack: str
+    outcome: str
+    decisions: tuple[Decision, ...]
+    deciding: Decision | None
+    trained: Estimate | None
+    unseen: Estimate | None
+    returned: ReturnedDocuments | None
+    plainest: Estimate | None
+    plainest_unseen: Estimate | None
+    without_model: float | None
+    explained: str | None
+    under_bars: int
+    bars: int
+    about_text: bool
+
+    @property
+    def measured(self) -> Estimate | None:
+        """Return the number of the method that decides; None where nothing was measured for a limit."""
+        return None if self.deciding is None else self.deciding.measured
+
+    @property
+    def n_limits(self) -> int:
+        """Count the policy's limits on the attack."""
+        return len(self.decisions)
+
+    @property
+    def n_alike(self) -> int:
+        """Count its limits whose outcome is the worst one."""
+        return sum(decision.outcome == self.outcome for decision in self.decisions)
+
+    @property
+    def open_causes(self) -> frozenset[Cause | None]:
+        """Collect why limits on the attack are undecided; empty where none is."""
+        return frozenset(
+            decision.cause for decision in self.decisions if decision.outcome == "undecided"
+        )
+
+    @property
+    def leaks(self) -> bool:
+        """Tell whether a leak over one of its limits is confirmed, waived or not."""
+        return self.outcome in ("violated", "waived")
+
+
+@dataclass(frozen=True)
+class KindFacts:
+    """A kind of personal value.
+
+    Attributes:
+        category: its name in the manifest.
+        came_back: distinct values of training documents that came back, by the method by which most
+            documents gave back a value. 0 where none did, and where nothing counts them by kind.
+        tried: whether any attack tried values of this kind.
+    """
+
+    category: str
+    came_back: int
+    tried: bool
+
+
+@dataclass(frozen=True)
+class OpenFacts:
+    """A limit that is undecided: why, and what would decide it."""
+
+    decision: Decision
+
+    @property
+    def remedy(self) -> str:
+        """Return what would decide it; empty where nothing known does."""
+        return self.decision.remedy
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """The one thing that would decide most undecided limits.
+
+    Attributes:
+        remedy: what to do.
+        decides: how many undecided limits it is the remedy of.
+        open: undecided limits in all.
+        reason: why the first of them is undecided, where that has to be mended first; else empty.
+        documents: training and unseen documents of the data set, where more of them are asked for
+            and a budget or a bound left some untried; else None.
+    """
+
+    remedy: str
+    decides: int
+    open: int
+    reason: str = ""
+    documents: int | None = None
+
+
+@dataclass(frozen=True)
+class MeasuredLeak:
+    """A measurement whose interval lies beyond what no leak gives.
+
+    Attributes:
+        attack: that measured it.
+        metric: as a policy would limit it.
+        measured: the strongest of the methods that answer for the metric.
+        reach: how much of the way from its null to the most that it can be is shown, 0 to 1.
+        shown: the number that says it most plainly, often `measured` itself.
+        about_text: whether it says what the documents give away, whatever the model.
+        confounded: what else may explain it; None where nothing does.
+    """
+
+    attack: str
+    metric: str
+    measured: Estimate
+    reach: float
+    shown: Estimate
+    about_text: bool = False
+    confounded: str | None = None
+
+    @property
+    def sentence(self) -> str:
+        """Say what it is, with count or value and interval."""
+        text = TEXTS.get(self.attack)
+        if self.shown.low == self.shown.high and text is not None:
+            return value_sentence(text, self.shown)
+        return finding_sentence(self.attack, self.shown)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All that outputs show of an audit.
+
+    Attributes:
+        record: the scan, for names, dates and settings.
+        verdict: on it: outcomes, counts of limits (`Verdict.counts`) and exit code.
+        outcome: the outcome that decides: of limits on the model, or on the text where these are
+            worse and the policy counts them.
+        rows: each attack that ran to its end, the worst first.
+        kinds: kinds of values: those that came back, most of them first, then those that were
+            tried.
+        nothing_returned: whether values that came back were counted, and none did.
+        actions: what answers the findings, with its effect, the first to do in front.
+        open: every undecided limit, in the policy's order.
+        next_step: what would decide most of them; None where none is undecided, or nothing would.
+        accepted: measured leaks whose limit is met all the same, the worst first; all measurements
+            of the record together are held at 1 % false alarms.
+        outside: measured leaks that no limit of the policy is about, the worst first; each is held
+            by itself at 2.5 %.
+        signs: measured leaks that nothing but the training explains, at 1 % false alarms for all
+            measurements of the record together.
+    """
+
+    record: AuditRecord
+    verdict: Verdict
+    outcome: Overall
+    rows: tuple[QuestionFacts, ...]
+    kinds: tuple[KindFacts, ...]
+    nothing_returned: bool
+    actions: tuple[Recommendation, ...]
+    open: tuple[OpenFacts, ...]
+    next_step: NextStep | None
+    accepted: tuple[MeasuredLeak, ...]
+    outside: tuple[MeasuredLeak, ...]
+    signs: tuple[MeasuredLeak, ...]
+
+    @property
+    def by_attack(self) -> Mapping[str, QuestionFacts]:
+        """Return the rows by attack."""
+        return {row.attack: row for row in self.rows}
+
+    @property
+    def in_order(self) -> list[QuestionFacts]:
+        """List the rows in the record's order."""
+        by_attack = self.by_attack
+        return [by_attack[attack] for attack in self.record.completed]
+
+    @property
+    def leaves_findings(self) -> bool:
+        """Tell whether limits accept a measured leak, or none is about one: a pass does not answer it."""
+        return bool(self.accepted or self.outside)
+
+    @property
+    def gives_values_back(self) -> bool:
+        """Tell whether a leak over a limit of an attack that extracts is confirmed, waived or not."""
+        return any(
+            decision.outcome in ("violated", "waived") and decision.limit.attack in EXTRACTING
+            for decision in self.verdict.decisions
+        )
+
+    @property
+    def decides_extraction(self) -> bool:
+        """Tell whether any limit on what the model gives back was decided."""
+        return not decided_attacks(self.verdict).isdisjoint(EXTRACTING)
+
+    @property
+    def decides_recognition(self) -> bool:
+        """Tell whether any limit on which documents it was trained on was decided."""
+        return not decided_attacks(self.verdict).isdisjoint(RECOGNISING)
+
+    def outcome_of(self, attack: str) -> str:
+        """Return the worst outcome of the limits on an attack; empty where the policy has none."""
+        return outcome_of(attack, self.verdict)
+
+
+def outcome_of(attack: str, verdict: Verdict) -> str:
+    """Return the worst outcome of the limits on an attack; empty where the policy has none."""
+    outcomes = {
+        decision.outcome for decision in verdict.decisions if decision.limit.attack == attack
+    }
+    for outcome in WORST_FIRST:
+        if outcome in outcomes:
+            return outcome
+    return ""
+
+
+def decided_attacks(verdict: Verdict) -> frozenset[str]:
+    """Collect the attacks of which a limit was met or exceeded."""
+    return frozenset(
+        decision.limit.attack
+        for decision in verdict.decisions
+        if decision.outcome in ("passed", "violated", "waived")
+    )
+
+
+def title_of(attack: str) -> str:
+    """Return the title of an attack; its name where it has none."""
+    return text_of(attack).title or attack

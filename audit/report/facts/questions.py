@@ -1,0 +1,165 @@
+"""Compute what each attack found, by the method that decides its limits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from audit.attacks import TEXTS, text_of
+from audit.measurements import Estimate, Histogram
+from audit.policy import Decision, Verdict
+from audit.record import AuditRecord, Result
+from audit.report.facts.definitions import (
+    LEAK_ORDER,
+    WORST_FIRST,
+    QuestionFacts,
+    ReturnedDocuments,
+    outcome_of,
+)
+
+RETURNED = "returned"
+"""The histogram of documents by how many of their values came back, and the first word of counts by
+kind."""
+
+
+def questions_of(record: AuditRecord, verdict: Verdict) -> tuple[QuestionFacts, ...]:
+    """Return what each attack that ran to its end found, the worst first."""
+    rows = [_question_of(result, verdict) for result in record.completed.values()]
+    return tuple(sorted(rows, key=lambda row: LEAK_ORDER.index(row.outcome)))
+
+
+def _question_of(result: Result, verdict: Verdict) -> QuestionFacts:
+    decisions = tuple(one for one in verdict.decisions if one.limit.attack == result.attack)
+    outcome = outcome_of(result.attack, verdict)
+    deciding = deciding_of(decisions)
+    trained, unseen = _sides_of(result, deciding)
+    plainest = plainest_of(result, verdict)
+    explained = result.confounded
+    if outcome in ("violated", "waived"):
+        explained = None
+    counts = {count.name: count.value for count in result.counts}
+    return QuestionFacts(
+        attack=result.attack,
+        outcome=outcome,
+        decisions=decisions,
+        deciding=deciding,
+        trained=trained,
+        unseen=unseen,
+        returned=_returned_documents(result),
+        plainest=plainest,
+        plainest_unseen=_on_unseen(result, plainest),
+        without_model=_without_model(result, plainest),
+        explained=explained,
+        under_bars=counts.get("text under the box", 0),
+        bars=counts.get("looked at under the box", 0),
+        about_text=bool(result.about_text),
+    )
+
+
+def deciding_of(decisions: tuple[Decision, ...]) -> Decision | None:
+    """Return the first of the worst decisions on an attack for which there is a number."""
+    measured = [decision for decision in decisions if decision.measured is not None]
+    return min(measured, key=lambda decision: WORST_FIRST.index(decision.outcome), default=None)
+
+
+def deciding_numbers(verdict: Verdict | None) -> dict[tuple[str, str], Estimate]:
+    """Return the number that decides each limit by attack and metric, under the metric's name.
+
+    It is that of the method that decides, whatever the method.
+    """
+    if verdict is None:
+        return {}
+    deciding = {}
+    for decision in verdict.decisions:
+        limit = decision.limit
+        if decision.measured is not None:
+            deciding[limit.attack, limit.metric] = replace(decision.measured, name=limit.metric)
+    return deciding
+
+
+def plainest_of(result: Result, verdict: Verdict | None = None) -> Estimate | None:
+    """Return the number that says most plainly what an attack found: a share, else what sums it up.
+
+    A number that a limit of the verdict is about is that of the method that decides.
+    """
+    estimates = _estimates_of(result)
+    for (attack, metric), measured in deciding_numbers(verdict).items():
+        if attack == result.attack:
+            estimates[metric] = measured
+    names = list(text_of(result.attack).names)
+    text = TEXTS.get(result.attack)
+    if text is not None:
+        names = [text.found, *text.trend.summary.values(), *names]
+    for name in names:
+        if name in estimates:
+            return estimates[name]
+    return None
+
+
+def _estimates_of(result: Result) -> dict[str, Estimate]:
+    return {item.name: item for item in result.measurements if isinstance(item, Estimate)}
+
+
+def _sides_of(result: Result, deciding: Decision | None) -> tuple[Estimate | None, Estimate | None]:
+    """Return what the attack reached on training and on unseen documents, by the method that decides."""
+    method = _method_of(deciding)
+    estimates = _estimates_of(result)
+    sides = []
+    for name in text_of(result.attack).consequence_of:
+        side = estimates.get(f"{name}{method}", estimates.get(name))
+        if side is not None:
+            sides.append(side)
+    trained = sides[0] if sides else None
+    unseen = sides[1] if len(sides) > 1 else None
+    return trained, unseen
+
+
+def _method_of(deciding: Decision | None) -> str:
+    """Return the end of a measurement's name that stands for its method; empty for the first one."""
+    if deciding is None or deciding.measured is None:
+        return ""
+    return deciding.measured.name.removeprefix(deciding.limit.metric)
+
+
+def _on_unseen(result: Result, measured: Estimate | None) -> Estimate | None:
+    """Return a share's twin on unseen documents; None where it is no share or has none."""
+    if measured is None or not _is_share(result, measured):
+        return None
+    name = measured.name.replace(".member", ".heldout")
+    if name == measured.name:
+        return None
+    return _estimates_of(result).get(name)
+
+
+def _without_model(result: Result, measured: Estimate | None) -> float | None:
+    """Return what someone without the model reaches of a share; None where it is not compared with that."""
+    if measured is None or not _is_share(result, measured):
+        return None
+    return measured.null if measured.null_kind == "public model" else None
+
+
+def _is_share(result: Result, measured: Estimate) -> bool:
+    text = TEXTS.get(result.attack)
+    return text is not None and text.metric(measured.name).form == "share"
+
+
+def _returned_documents(result: Result) -> ReturnedDocuments | None:
+    """Count documents that gave back values of their own; None where nothing counts both sides."""
+    histogram = returned_histogram(result)
+    if histogram is None or not {"member", "held-out"} <= set(histogram.counts):
+        return None
+    member = histogram.counts["member"]
+    heldout = histogram.counts["held-out"]
+    return ReturnedDocuments(
+        n_member=sum(member[1:]),
+        of_member=sum(member),
+        n_heldout=sum(heldout[1:]),
+        of_heldout=sum(heldout),
+    )
+
+
+def returned_histogram(result: Result) -> Histogram | None:
+    """Return the histogram of documents by how many of their values came back; None without one."""
+    for histogram in result.histograms:
+        if histogram.name == RETURNED:
+            return histogram
+    return None

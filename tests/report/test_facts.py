@@ -1,0 +1,163 @@
+"""Every number that an output shows is one of the facts, which define it once."""
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterator
+
+import example_answers as answers
+import example_providers as providers
+import example_records as examples
+import pytest
+from example_records import Case
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from shown_pages import Seen, decision
+
+from audit.attacks.figure_text import Form
+from audit.cli import console
+from audit.measurements import Count, Coverage, Estimate, Histogram
+from audit.report import numbers
+from audit.report.facts.build import facts_of
+from audit.report.facts.definitions import Facts
+from audit.report.verdicts import Judged, render
+
+NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w.]*\d)")
+IDENTITY = re.compile(r"DA-\S+|\b[0-9a-f]{16,64}\b")
+"""The number of a report, and fingerprints of files."""
+FORMS: tuple[Form, ...] = ("share", "points", "ratio", "number")
+OF_TEMPLATES = {"95", "5", "50", "100", "99", "0.50", "28", "2024", "2025", "55", "22", "35", "7"}
+"""Levels, chance and numbers of clauses, which the pages state whatever was measured."""
+CASES: dict[str, Callable[[], Case]] = {
+    **examples.CASES,
+    **{f"providers {name}": make for name, make in providers.CASES.items()},
+    "answers leaky": answers.leaky,
+    "answers clean": answers.clean,
+}
+
+
+def counted(leak: float, n: int) -> Case:
+    """A model that gives back so many values, with documents and kinds counted."""
+    result = examples.reconstruction(leak, n=n)
+    histogram = Histogram(
+        "returned",
+        "values that came back",
+        (-0.5, 0.5, 1.5),
+        {"member": (n - round(leak * n), round(leak * n)), "held-out": (n - 1, 1)},
+    )
+    coverage = (Coverage("all", n, 3 * n, "values"), Coverage("person", n, 3 * n, "values"))
+    counts = (*result.counts, Count("returned: person", 7, ""))
+    result = dataclasses.replace(result, histograms=(histogram,), coverage=coverage, counts=counts)
+    return examples.judged(examples.record(result, documents=2 * n))
+
+
+def tokens(text: str) -> set[str]:
+    """Collect the numbers of a text as they are written, without signs and commas at their ends."""
+    text = IDENTITY.sub(" ", text.replace(numbers.NBSP, " ").replace(numbers.MINUS, " "))
+    return {token.strip(",") for token in NUMBER.findall(text)}
+
+
+def texts_of(item: Estimate) -> Iterator[str]:
+    """Write a number of the facts in every form and with every count of digits that outputs use."""
+    yield f"{item.n:,} {item.clusters:,} {numbers.basis(item)} {numbers.reached(item)}"
+    yield f"{item.value:.3f} {item.low:.3f} {item.high:.3f} {item.n} {item.total}"
+    if item.null is not None:
+        yield from (numbers.show(item.null, form) for form in FORMS)
+    for form in FORMS:
+        for digits in range(2, 8):
+            for number in (item, numbers.cut(item, form)):
+                yield numbers.amount(number, form, digits)
+                yield numbers.interval(number, form, digits)
+
+
+def facts_in_words(facts: Facts) -> Iterator[str]:
+    """Write every number of the facts."""
+    for row in facts.rows:
+        yield f"{row.n_limits} {row.n_alike} {row.under_bars} {row.bars}"
+        if row.returned is not None:
+            yield " ".join(f"{count:,}" for count in dataclasses.astuple(row.returned))
+        for item in (row.measured, row.trained, row.unseen, row.plainest, row.plainest_unseen):
+            if item is not None:
+                yield from texts_of(item)
+    for kind in facts.kinds:
+        yield f"{kind.came_back:,}"
+    yield str(sum(kind.came_back for kind in facts.kinds))
+    yield f"{len(facts.open)} {len(facts.accepted)} {len(facts.outside)} {len(facts.actions)}"
+    for leak in (*facts.accepted, *facts.outside):
+        yield from texts_of(leak.measured)
+        yield from texts_of(leak.shown)
+    yield from limits_in_words(facts)
+
+
+def limits_in_words(facts: Facts) -> Iterator[str]:
+    """Write the counts of limits, and each limit with its decision."""
+    verdict = facts.verdict
+    yield " ".join(str(count) for count in dataclasses.astuple(verdict.counts))
+    yield f"{verdict.counts.limits} {verdict.exit_code} {verdict.stamp} {verdict.reason}"
+    yield f"{verdict.text_reason} {verdict.contradicted}"
+    for registered in verdict.waivers:
+        yield registered.sentence
+    for limit in verdict.decisions:
+        yield f"{limit.reason} {limit.remedy} {limit.count_range} {limit.p_value} {limit.waiver}"
+        for bound in filter(None, (limit.limit.max, limit.limit.min, limit.limit.min_power)):
+            yield f"{bound:g}"
+            yield from (numbers.limit_text(bound, form) for form in FORMS)
+        for item in filter(None, (limit.measured, limit.power)):
+            yield from texts_of(item)
+
+
+def cards_in_words(facts: Facts) -> str:
+    """Write names, dates and sizes of the record, which are stated and not computed."""
+    record = facts.record
+    stated = (record.target, record.corpus, record.timing, record.environment, record.audit)
+    days = f"{numbers.day(record.timing.finished)} {numbers.duration(record.timing.seconds)}"
+    sizes = " ".join(f"{count:,}" for count in record.corpus.documents.values())
+    reasons = " ".join(result.why for result in record.results.values())
+    return f"{stated} {days} {sizes} {record.seed} {record.budget} {reasons}"
+
+
+def foreign(text: str, facts: Facts) -> set[str]:
+    """Return the numbers of a text that no fact is, and no card of the record states."""
+    known = tokens(" ".join(facts_in_words(facts))) | tokens(cards_in_words(facts)) | OF_TEMPLATES
+    return tokens(text) - known
+
+
+def terminal(case: Case, capsys: pytest.CaptureFixture[str]) -> str:
+    record, verdict, _ = case
+    capsys.readouterr()
+    console.show_verdict(verdict, record=record)
+    return capsys.readouterr().out
+
+
+def what_page_one_measures(case: Case) -> str:
+    """Return page one without the plan, whose places to fill in and sources are no measurements."""
+    page = decision(case).partition("</section>")[0]
+    return Seen(re.sub(r"<svg.*?</svg>", "", page, flags=re.DOTALL)).text.partition("What to do")[0]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_page_one_terminal_and_markdown_show_no_number_but_those_of_the_facts(name, capsys):
+    record, verdict, _ = case = CASES[name]()
+    facts = facts_of(record, verdict)
+    assert foreign(what_page_one_measures(case), facts) == set()
+    assert foreign(terminal(case, capsys), facts) == set()
+    assert foreign(render("markdown", Judged(record, verdict)), facts) == set()
+
+
+@settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(leak=st.sampled_from((0.0, 0.03, 0.2, 0.61)), n=st.integers(40, 700))
+def test_whatever_leaks_page_one_and_terminal_show_the_same_number(leak, n, capsys):
+    record, verdict, _ = case = counted(leak, n)
+    facts = facts_of(record, verdict)
+    (row,) = facts.rows
+    page = what_page_one_measures(case)
+    assert foreign(page, facts) == set()
+    assert foreign(terminal(case, capsys), facts) == set()
+    assert row.returned is not None
+    assert f"{row.returned.n_member:,} of the {row.returned.of_member:,} training documents" in page
+    assert f"{row.n_alike} of {row.n_limits} limits" in page
+    assert row.measured is not None
+    assert numbers.amount(row.measured, "points").replace(numbers.NBSP, " ") in page
