@@ -14,7 +14,6 @@ from audit.measurements import STRICT, Coverage, Estimate
 from audit.record import AuditRecord, Result
 from audit.report.answer import LABELS
 from audit.report.facts.definitions import Facts, title_of
-from audit.report.facts.questions import plainest_of
 from audit.report.remedies import read_shipped
 
 Written = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -231,7 +230,7 @@ def legal_view(facts: Facts) -> LegalView:
     return LegalView(
         quote=_quote(shipped),
         coverage=coverage(facts),
-        threats=tuple(_threat_row(record, attack) for attack in attacks),
+        threats=tuple(_threat_row(facts, attack) for attack in attacks),
         release=release(record),
         ratio=ratio(record),
         clauses={framework: _clauses_of(facts, framework) for framework in shipped.frameworks},
@@ -339,7 +338,7 @@ def _describe_completed(facts: Facts, evidence: Evidence, result: Result) -> Exa
         return Examined(
             result.attack, title, "not tested", "the attack ran and could not measure this"
         )
-    notes = [amount_tried(result)]
+    notes = [amount_tried(facts, result)]
     if result.confounded is not None:
         notes.append(f"no limit can be met on its numbers: {result.confounded}")
     notes += [f"with the attacker weakened: {ablation}" for ablation in result.ablations]
@@ -377,12 +376,12 @@ def _metric_counts(evidence: Evidence, metric: str) -> bool:
     return not evidence.metrics or metric in evidence.metrics
 
 
-def amount_tried(result: Result) -> str:
+def amount_tried(facts: Facts, result: Result) -> str:
     """Say how much an attack tried; empty where the record does not say."""
     row = coverage_of(result)
     if row is not None:
         return f"{row.attacked:,} of {row.total:,} {row.unit} of training"
-    measured = plainest_of(result)
+    measured = facts.by_attack[result.attack].plainest
     return "" if measured is None else f"{measured.n:,} {measured.unit}"
 
 
@@ -394,13 +393,13 @@ def coverage_of(result: Result) -> Coverage | None:
     return None
 
 
-def _threat_row(record: AuditRecord, attack: str) -> ThreatRow:
+def _threat_row(facts: Facts, attack: str) -> ThreatRow:
     threat = text_of(attack).threat
     title = title_of(attack)
-    result = record.completed.get(attack)
+    result = facts.record.completed.get(attack)
     cost = "not run"
     if result is not None:
-        cost = _describe_cost(threat, result)
+        cost = _describe_cost(facts, threat, result)
     if threat is None:
         return ThreatRow(title, NOT_STATED, "", NOT_STATED, cost)
     least = ""
@@ -409,9 +408,9 @@ def _threat_row(record: AuditRecord, attack: str) -> ThreatRow:
     return ThreatRow(title, ACCESS_LABELS[threat.access], least, threat.knowledge, cost)
 
 
-def _describe_cost(threat: Threat | None, result: Result) -> str:
+def _describe_cost(facts: Facts, threat: Threat | None, result: Result) -> str:
     """Describe the cost of an attack: how much was tried, and the parameters of one trial."""
-    parts = [amount_tried(result)]
+    parts = [amount_tried(facts, result)]
     effort = {} if threat is None else threat.effort
     for name, label in effort.items():
         number = result.parameters.get(name)

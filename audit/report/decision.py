@@ -18,7 +18,7 @@ from audit.report.answer import LABELS, explanation, headline
 from audit.report.facts.definitions import Facts, KindFacts, QuestionFacts
 from audit.report.leaks import findings_outside, looser_policy
 from audit.report.residual import unexamined
-from audit.report.tables import RAN_LABELS, DecisionRow, bound_of, decision_row
+from audit.report.tables import RAN_LABELS, DecisionRow, bound_of, decision_row, digits_of
 
 MOST_ROWS = 5
 """Questions that page one shows, the worst first; the pages behind it hold the others."""
@@ -217,13 +217,12 @@ def _reached(decision: Decision, measured: Estimate) -> str:
     if measured.is_area:
         form = "share"
     bound = bound_of(limit)
-    possible = numbers.cut(measured, form)
-    digits = numbers.distinct_digits(possible, bound, form)
+    digits = digits_of(decision, form)
     between = decision.count_range
     if not between:
-        between = numbers.between(possible, form, digits).replace(" to ", "–")
+        between = numbers.between(measured, form, digits).replace(" to ", "–")
     word = "limit" if limit.max is not None else "at least"
-    value = numbers.amount(possible, form, digits)
+    value = numbers.amount(measured, form, digits)
     return f"{value} ({between}); {word} {numbers.limit_text(bound, form)}"
 
 

@@ -182,7 +182,7 @@ def amount(estimate: Estimate, form: Form, digits: int = 2) -> str:
 
     That is "390 of 812", or "about 390 of 812" if it is scaled.
     """
-    shown = show(estimate.value, form, digits)
+    shown = show(cut(estimate, form).value, form, digits)
     if estimate.total is None:
         return shown
     about = "about " if estimate.n < estimate.total else ""

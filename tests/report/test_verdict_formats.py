@@ -96,6 +96,7 @@ def about_text(code=0):
         "exit_code": code,
         "text": "violated",
         "text_reason": "they leak",
+        "text_counts": code == 10,
     }
     return record, dataclasses.replace(verdict, **changes), policy
 

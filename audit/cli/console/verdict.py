@@ -343,8 +343,10 @@ def _value(decision: Decision, measured: Estimate) -> str:
 def _interval(decision: Decision, measured: Estimate) -> str:
     if decision.count_range:
         return f" ({decision.count_range})"
+    from audit.report.tables import digits_of
+
     form = text_of(decision.limit.attack).metric(decision.limit.metric).form
-    return f" ({numbers.between(measured, form)})"
+    return f" ({numbers.between(measured, form, digits_of(decision, form))})"
 
 
 def _bound(limit: Limit) -> str:

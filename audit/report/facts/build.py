@@ -38,7 +38,7 @@ def facts_of(
         kinds=kinds_of(record),
         nothing_returned=nothing_returned(record),
         actions=recommend(record, verdict, comparisons, paths),
-        open=open_limits(verdict),
+        open=open_limits(record, verdict),
         next_step=next_step(record, verdict),
         accepted=within(record, verdict),
         outside=unlimited(record, verdict),

@@ -61,7 +61,8 @@ class QuestionFacts:
             method that decides; None where it was not measured.
         unseen: the same on unseen documents: what luck reaches.
         returned: documents that gave back values of their own; None where nothing counts them.
-        plainest: the number that says most plainly what the attack found.
+        plainest: the number that says most plainly what the attack found: `trained` where it finds
+            values, else what sums the attack up, by the method that decides.
         plainest_unseen: the same number on unseen documents; None where there is none.
         without_model: what someone reaches without the model, where `plainest` is a share that is
             compared with that; None elsewhere.
@@ -208,7 +209,7 @@ class Facts:
             tried.
         nothing_returned: whether values that came back were counted, and none did.
         actions: what answers the findings, with its effect, the first to do in front.
-        open: every undecided limit, in the policy's order.
+        open: undecided limits that the answer rests on, in the policy's order.
         next_step: what would decide most of them; None where none is undecided, or nothing would.
         accepted: measured leaks whose limit is met all the same, the worst first; all measurements
             of the record together are held at 1 % false alarms.

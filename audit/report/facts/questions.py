@@ -32,7 +32,7 @@ def _question_of(result: Result, verdict: Verdict) -> QuestionFacts:
     outcome = outcome_of(result.attack, verdict)
     deciding = deciding_of(decisions)
     trained, unseen = _sides_of(result, deciding)
-    plainest = plainest_of(result, verdict)
+    plainest = _plainest_of(result, verdict, trained)
     explained = result.confounded
     if outcome in ("violated", "waived"):
         explained = None
@@ -76,17 +76,20 @@ def deciding_numbers(verdict: Verdict | None) -> dict[tuple[str, str], Estimate]
     return deciding
 
 
-def plainest_of(result: Result, verdict: Verdict | None = None) -> Estimate | None:
-    """Return the number that says most plainly what an attack found: a share, else what sums it up.
+def _plainest_of(result: Result, verdict: Verdict, trained: Estimate | None) -> Estimate | None:
+    """Return the number that says most plainly what an attack found, by the method that decides.
 
-    A number that a limit of the verdict is about is that of the method that decides.
+    That is the share that it reached on training documents where it finds values, else what sums it
+    up.
     """
+    text = TEXTS.get(result.attack)
+    if text is not None and text.found and trained is not None:
+        return trained
     estimates = _estimates_of(result)
     for (attack, metric), measured in deciding_numbers(verdict).items():
         if attack == result.attack:
             estimates[metric] = measured
     names = list(text_of(result.attack).names)
-    text = TEXTS.get(result.attack)
     if text is not None:
         names = [text.found, *text.trend.summary.values(), *names]
     for name in names:

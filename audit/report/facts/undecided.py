@@ -18,9 +18,17 @@ def deciding_outcome(verdict: Verdict) -> Overall:
     return min(verdict.overall, verdict.text, key=_WORST_FIRST.index)
 
 
-def open_limits(verdict: Verdict) -> tuple[OpenFacts, ...]:
-    """Return every limit that is undecided, in the policy's order."""
-    return tuple(OpenFacts(one) for one in verdict.decisions if one.outcome == "undecided")
+def open_limits(record: AuditRecord, verdict: Verdict) -> tuple[OpenFacts, ...]:
+    """Return the undecided limits that the answer rests on, in the policy's order.
+
+    Limits on the text alone are among them where the policy counts these, or no model was audited.
+    """
+    text_counts = verdict.text_counts or not record.target.is_model
+    return tuple(
+        OpenFacts(decision)
+        for decision in verdict.decisions
+        if decision.outcome == "undecided" and (text_counts or not decision.about_text)
+    )
 
 
 def next_step(record: AuditRecord, verdict: Verdict) -> NextStep | None:
@@ -32,7 +40,7 @@ def next_step(record: AuditRecord, verdict: Verdict) -> NextStep | None:
     Returns:
         None where no limit is undecided, or nothing known would decide one.
     """
-    limits = open_limits(verdict)
+    limits = open_limits(record, verdict)
     remedies = Counter(limit.remedy for limit in limits if limit.remedy)
     for remedy in (NO_HELDOUT, ALL):
         if remedies[remedy]:

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from audit import __version__
 from audit.attacks import TEXTS, text_of
 from audit.errors import RenderError, printable
-from audit.policy import Outcome, Overall, Verdict
+from audit.policy import Outcome
 from audit.record import AuditRecord
 from audit.report.leaks import headline, notes
 from audit.report.verdicts import OPEN, Check, Judged, bound, compared
@@ -153,7 +153,7 @@ def as_markdown(judged: Judged) -> str:
         "verdict.md",
         record=record,
         verdict=verdict,
-        mark=_MARKS[_shown_outcome(verdict)],
+        mark=_MARKS[judged.facts.outcome],
         marks=_MARKS,
         headline=headline(judged.facts),
         examined=_examined_checks(judged.limits),
@@ -161,16 +161,6 @@ def as_markdown(judged: Judged) -> str:
         notes=[_split_indent(note.text) for note in notes(judged.facts)],
         bound=bound,
     )
-
-
-def _shown_outcome(verdict: Verdict) -> Overall:
-    """Return the outcome whose mark the headline gets.
-
-    That of the text where it decides the exit code, unless the model's limits are violated.
-    """
-    if verdict.overall != "violated" and verdict.text is not None and verdict.exit_code == 10:
-        return verdict.text
-    return verdict.overall
 
 
 def _examined_checks(checks: Sequence[Check]) -> list[Check]:
