@@ -10,7 +10,6 @@ from pathlib import Path
 from audit.attacks.text import AttackText, Metric, sentence_case
 from audit.errors import listed
 from audit.policy import Verdict
-from audit.policy.checks import bounded
 from audit.policy.reasons import ALL
 from audit.record import AuditRecord
 from audit.report import numbers
@@ -134,17 +133,16 @@ def _compare_with_unseen(row: QuestionFacts) -> str:
 
 def decides_most(facts: Facts) -> str:
     """Name the one thing that would decide most undecided limits; empty where none is undecided."""
-    record = facts.record
     step = facts.next_step
     if step is None:
         return ""
     remedy = step.remedy
     if remedy == ALL:
-        remedy = _rerun(record) or ALL
+        remedy = _rerun(facts) or ALL
     reason = f"{step.reason}; " if step.reason else ""
     more = ""
     if step.documents is not None:
-        more = f" (the data set holds {step.documents:,}: {_rerun(record)})"
+        more = f" (the data set holds {step.documents:,}: {_rerun(facts)})"
     return f"{_to_decide(step)}: {reason}{remedy}{more}."
 
 
@@ -153,12 +151,12 @@ def _to_decide(step: NextStep) -> str:
     return f"To decide {step.decides} of {step.open} undecided {limits}"
 
 
-def _rerun(record: AuditRecord) -> str:
+def _rerun(facts: Facts) -> str:
     """Say without which options a scan tries all documents; empty where it tried all."""
     options = []
-    if record.share < 1:
+    if facts.record.share < 1:
         options.append("--budget quick")
-    if bounded(record):
+    if facts.bounded:
         options += ["--documents", "--time"]
     if not options:
         return ""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from audit.policy import Verdict
+from audit.policy.checks import bounded
 from audit.record import AuditRecord
 from audit.report.comparison import Comparison
 from audit.report.facts.definitions import Facts
@@ -42,5 +43,6 @@ def facts_of(
         next_step=next_step(record, verdict),
         accepted=within(record, verdict),
         outside=unlimited(record, verdict),
+        bounded=bounded(record),
         signs=signs_of_training(record),
     )
