@@ -4,12 +4,12 @@ Every number is one of `facts`; words, digits and order are chosen here.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from audit.attacks import text_of
 from audit.attacks.text import ACCESS_LABELS, CATEGORY_LABELS
-from audit.errors import printable
+from audit.errors import listed, printable
 from audit.measurements import Estimate
 from audit.policy import Decision, Overall, Verdict
 from audit.record import AuditRecord
@@ -82,6 +82,7 @@ class DecisionView:
         explanation: sentences under the headline.
         counts: of the limits on the model, by what became of them.
         questions: the worst first, as many as the page holds.
+        leak: what the leak of a row is, from both of its columns.
         more_questions: how many it does not hold.
         not_tested: titles of the gaps that the section of this name lists.
         risk: what remains, in short.
@@ -97,6 +98,7 @@ class DecisionView:
     explanation: str
     counts: str
     questions: tuple[Question, ...]
+    leak: str
     more_questions: int
     not_tested: tuple[str, ...]
     risk: Risk
@@ -118,6 +120,7 @@ def decision_view(facts: Facts) -> DecisionView:
         explanation=explanation(facts),
         counts=f"{_counts(verdict)}{looser_policy(verdict)}{findings_outside(facts)}",
         questions=tuple(questions[:MOST_ROWS]),
+        leak=_leak_sentence(facts.rows[:MOST_ROWS]),
         more_questions=max(0, len(questions) - MOST_ROWS),
         not_tested=tuple(gap.title for gap in unexamined(record, verdict).gaps),
         risk=_risk(facts),
@@ -185,6 +188,19 @@ def _question(facts: Facts, row: QuestionFacts) -> Question:
         limits=_limits(row),
         note=_note(facts, row),
     )
+
+
+def _leak_sentence(rows: Sequence[QuestionFacts]) -> str:
+    """Say what the leak is, and of which rows an attacker's gain without the model is taken off."""
+    words = LABELS["leak"]
+    differences = [row for row in rows if row.takes_off is not None]
+    lines = [str(number) for number, row in enumerate(rows, start=1) if row.takes_off]
+    if not lines:
+        return words["plain"]
+    if len(lines) == len(differences):
+        return words["less"]
+    places = f"{'row' if len(lines) == 1 else 'rows'} {listed(lines, 'and')}"
+    return words["less in rows"].format(rows=places)
 
 
 def _limits(row: QuestionFacts) -> str:

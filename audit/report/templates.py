@@ -23,6 +23,7 @@ from audit.measurements import Estimate, Unresolved
 from audit.policy import Verdict
 from audit.record import Result
 from audit.report import numbers
+from audit.report.facts.definitions import is_plain_difference
 
 LINK = r"arXiv:(\d{4}\.\d{4,5})|(https://[^\s<>)]*[^\s<>).,;])"
 """An arXiv id, or an address without the punctuation behind it."""
@@ -209,6 +210,10 @@ class ResultIndex:
             if item.name == name:
                 return item.value
         return None
+
+    def is_plain(self, leak: Estimate, trained: Estimate, unseen: Estimate) -> bool:
+        """Test whether a leak is the difference of both sides, and nothing was taken off either."""
+        return is_plain_difference(leak, trained, unseen)
 
     def few(self, item: Estimate) -> bool:
         """Test whether so little was tried that a large leak is not excluded."""

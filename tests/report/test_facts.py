@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 
 import example_answers as answers
+import example_canaries
 import example_providers as providers
 import example_records as examples
 import pytest
@@ -17,6 +18,7 @@ from audit.attacks.figure_text import Form
 from audit.cli import console
 from audit.measurements import Count, Coverage, Estimate, Histogram
 from audit.report import numbers
+from audit.report.decision import decision_view
 from audit.report.facts.build import facts_of
 from audit.report.facts.definitions import Facts
 from audit.report.verdicts import Judged, render
@@ -161,3 +163,48 @@ def test_whatever_leaks_page_one_and_terminal_show_the_same_number(leak, n, caps
     assert f"{row.n_alike} of {row.n_limits} limits" in page
     assert row.measured is not None
     assert numbers.amount(row.measured, "points").replace(numbers.NBSP, " ") in page
+
+
+def by_lot() -> Case:
+    """A leak that is the plain difference of both sides, as where a lot drew the split."""
+    result = examples.reconstruction(0.6, n=600)
+    shares = {item.name: item.value for item in result.measurements if isinstance(item, Estimate)}
+    difference = shares["pr.member.attack.unique"] - shares["pr.heldout.attack.unique"]
+    items = []
+    for item in result.measurements:
+        if item.name == "excess_pr.unique" and isinstance(item, Estimate):
+            item = dataclasses.replace(item, value=difference)
+        items.append(item)
+    return examples.judged(
+        examples.record(dataclasses.replace(result, measurements=tuple(items)), documents=600)
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "takes_off"),
+    [
+        pytest.param(by_lot, False, id="a lot drew the split"),
+        pytest.param(examples.violated, True, id="what is found without the model is taken off"),
+    ],
+)
+def test_page_one_says_that_a_gain_without_the_model_is_taken_off_only_where_it_is(make, takes_off):
+    record, verdict, _ = case = make()
+    (row,) = facts_of(record, verdict).rows
+    assert row.takes_off is takes_off
+    page = what_page_one_measures(case)
+    assert "The leak is the difference between both columns, in percentage points" in page
+    assert ("less what an attacker gains without the model" in page) is takes_off
+
+
+def test_page_one_names_the_row_of_which_a_gain_without_the_model_is_taken_off():
+    record, _, policy = examples.violated()
+    attacks = (*record.attacks, example_canaries.canaries(0.8))
+    record = dataclasses.replace(record, attacks=attacks, battery=("reconstruction", "canaries"))
+    facts = facts_of(record, examples.judged(record, policy)[1])
+    assert [(row.attack, row.takes_off) for row in facts.rows] == [
+        ("reconstruction", True),
+        ("canaries", False),
+    ]
+    assert decision_view(facts).leak.endswith(
+        "In row 1 what an attacker gains without the model is taken off too."
+    )

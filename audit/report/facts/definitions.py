@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -28,6 +29,8 @@ LEAK_ORDER = ("violated", "waived", "undecided", "", "passed", "not run", "inapp
 EXTRACTING = ("reconstruction", "memorisation", "attribute_inference", "canaries")
 """Attacks that give values back; the others recognise documents, companies or kinds of values."""
 RECOGNISING = ("membership",)
+ROUNDING = 1e-9
+"""Difference of two shares under which they count as equal."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,9 @@ class QuestionFacts:
         trained: the share, or the count, that the attack reached on training documents, by the
             method that decides; None where it was not measured.
         unseen: the same on unseen documents: what luck reaches.
+        takes_off: whether what an attacker gains without the model is taken off the difference
+            between `trained` and `unseen` before it is a leak; None where no leak of the attack is
+            a difference of both.
         returned: documents that gave back values of their own; None where nothing counts them.
         plainest: the number that says most plainly what the attack found: `trained` where it finds
             values, else what sums the attack up, by the method that decides.
@@ -79,6 +85,7 @@ class QuestionFacts:
     deciding: Decision | None
     trained: Estimate | None
     unseen: Estimate | None
+    takes_off: bool | None
     returned: ReturnedDocuments | None
     plainest: Estimate | None
     plainest_unseen: Estimate | None
@@ -215,6 +222,7 @@ class Facts:
             of the record together are held at 1 % false alarms.
         outside: measured leaks that no limit of the policy is about, the worst first; each is held
             by itself at 2.5 %.
+        bounded: whether `--documents` or `--time` left untried what the data set holds.
         signs: measured leaks that nothing but the training explains, at 1 % false alarms for all
             measurements of the record together.
     """
@@ -230,6 +238,7 @@ class Facts:
     next_step: NextStep | None
     accepted: tuple[MeasuredLeak, ...]
     outside: tuple[MeasuredLeak, ...]
+    bounded: bool
     signs: tuple[MeasuredLeak, ...]
 
     @property
@@ -289,6 +298,11 @@ def decided_attacks(verdict: Verdict) -> frozenset[str]:
         for decision in verdict.decisions
         if decision.outcome in ("passed", "violated", "waived")
     )
+
+
+def is_plain_difference(leak: Estimate, trained: Estimate, unseen: Estimate) -> bool:
+    """Tell whether a leak is the difference of both sides, and nothing was taken off either."""
+    return math.isclose(leak.value, trained.value - unseen.value, abs_tol=ROUNDING)
 
 
 def title_of(attack: str) -> str:

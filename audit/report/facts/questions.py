@@ -13,6 +13,7 @@ from audit.report.facts.definitions import (
     WORST_FIRST,
     QuestionFacts,
     ReturnedDocuments,
+    is_plain_difference,
     outcome_of,
 )
 
@@ -44,6 +45,7 @@ def _question_of(result: Result, verdict: Verdict) -> QuestionFacts:
         deciding=deciding,
         trained=trained,
         unseen=unseen,
+        takes_off=_takes_off(result, deciding, trained, unseen),
         returned=_returned_documents(result),
         plainest=plainest,
         plainest_unseen=_on_unseen(result, plainest),
@@ -114,6 +116,28 @@ def _sides_of(result: Result, deciding: Decision | None) -> tuple[Estimate | Non
     trained = sides[0] if sides else None
     unseen = sides[1] if len(sides) > 1 else None
     return trained, unseen
+
+
+def _takes_off(
+    result: Result, deciding: Decision | None, trained: Estimate | None, unseen: Estimate | None
+) -> bool | None:
+    """Tell whether leaks by the deciding method are less than the difference of both sides.
+
+    Where a lot drew the split an attack takes off what is found without the model only if that
+    makes the difference more exact. None where no leak is a difference of both sides.
+    """
+    if trained is None or unseen is None:
+        return None
+    method = _method_of(deciding)
+    text = text_of(result.attack)
+    differences = []
+    for metric in text.names:
+        leak = _estimates_of(result).get(f"{metric}{method}")
+        if leak is not None and text.metric(metric).form == "points":
+            differences.append(leak)
+    if not differences:
+        return None
+    return not any(is_plain_difference(leak, trained, unseen) for leak in differences)
 
 
 def _method_of(deciding: Decision | None) -> str:
