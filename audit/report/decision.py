@@ -18,7 +18,7 @@ from audit.report.answer import LABELS, explanation, headline
 from audit.report.facts.definitions import Facts, KindFacts, QuestionFacts
 from audit.report.leaks import findings_outside, looser_policy
 from audit.report.residual import unexamined
-from audit.report.tables import RAN_LABELS, DecisionRow, bound_of, decision_row, digits_of
+from audit.report.tables import RAN_LABELS, DecisionRow, decision_row
 
 MOST_ROWS = 5
 """Questions that page one shows, the worst first; the pages behind it hold the others."""
@@ -232,8 +232,8 @@ def _reached(decision: Decision, measured: Estimate) -> str:
     form = text_of(limit.attack).metric(limit.metric).form
     if measured.is_area:
         form = "share"
-    bound = bound_of(limit)
-    digits = digits_of(decision, form)
+    bound = numbers.bound_of(limit)
+    digits = numbers.digits_of(decision, form)
     between = decision.count_range
     if not between:
         between = numbers.between(measured, form, digits).replace(" to ", "–")

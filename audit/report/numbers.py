@@ -8,6 +8,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 from audit.attacks.figure_text import Form
 from audit.measurements import Estimate
+from audit.policy import Decision, Limit
 
 NBSP = "\u00a0"
 MINUS = "\u2212"
@@ -240,6 +241,20 @@ def distinct_digits(estimate: Estimate, limit: float, form: Form, digits: int = 
         ):
             return count
     return 7
+
+
+def bound_of(limit: Limit) -> float:
+    """Return the number that a limit allows at most, or asks for at least."""
+    if limit.max is not None:
+        return limit.max
+    return limit.min or 0.0
+
+
+def digits_of(decision: Decision, form: Form) -> int:
+    """Return the significant digits that tell a limited number from its limit; 2 without one."""
+    if decision.measured is None:
+        return 2
+    return distinct_digits(decision.measured, bound_of(decision.limit), form)
 
 
 def limit_number(value: float, form: Form) -> str:

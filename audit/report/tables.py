@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from audit.attacks.figure_text import Form, TableColumn, TableRow, TableSpec
 from audit.attacks.text import AttackText
 from audit.measurements import Estimate, Measurement, Unresolved
-from audit.policy import Decision, Limit
+from audit.policy import Decision
 from audit.policy.reasons import what_is_within
 from audit.report import numbers
 from audit.report.answer import LABELS
@@ -53,27 +53,13 @@ class DecisionRow:
     gauge: Gauge | None
 
 
-def bound_of(limit: Limit) -> float:
-    """Return the number that a limit allows at most, or asks for at least."""
-    if limit.max is not None:
-        return limit.max
-    return limit.min or 0.0
-
-
-def digits_of(decision: Decision, form: Form) -> int:
-    """Return the significant digits that tell a limited number from its limit; 2 without a number."""
-    if decision.measured is None:
-        return 2
-    return numbers.distinct_digits(decision.measured, bound_of(decision.limit), form)
-
-
 def decision_row(decision: Decision, report: AttackText) -> DecisionRow:
     """Lay out a limit, the number it was held against and what came of it."""
     limit = decision.limit
     item = decision.measured
     form = report.metric(limit.metric).form
-    bound = bound_of(limit)
-    digits = digits_of(decision, form)
+    bound = numbers.bound_of(limit)
+    digits = numbers.digits_of(decision, form)
     word = "at most" if limit.max is not None else "at least"
     row = DecisionRow(
         decision=decision,

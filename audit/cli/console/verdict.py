@@ -330,10 +330,8 @@ def _summary_row(decision: Decision, *, leads: bool) -> tuple[str, str, str]:
 
 def _value(decision: Decision, measured: Estimate) -> str:
     """Write a value with its unit, an area with its name."""
-    from audit.report.tables import digits_of
-
     metric = text_of(decision.limit.attack).metric(decision.limit.metric)
-    value = numbers.amount(measured, metric.form, digits_of(decision, metric.form))
+    value = numbers.amount(measured, metric.form, numbers.digits_of(decision, metric.form))
     if metric.kind == "auc":
         value = f"AUC {value}"
     unit = {"count": f" {measured.unit}", "bits": " bits"}.get(metric.kind, "")
@@ -343,15 +341,13 @@ def _value(decision: Decision, measured: Estimate) -> str:
 def _interval(decision: Decision, measured: Estimate) -> str:
     if decision.count_range:
         return f" ({decision.count_range})"
-    from audit.report.tables import digits_of
-
     form = text_of(decision.limit.attack).metric(decision.limit.metric).form
-    return f" ({numbers.between(measured, form, digits_of(decision, form))})"
+    return f" ({numbers.between(measured, form, numbers.digits_of(decision, form))})"
 
 
 def _bound(limit: Limit) -> str:
     form = text_of(limit.attack).metric(limit.metric).form
-    bound = limit.max if limit.max is not None else limit.min or 0.0
+    bound = numbers.bound_of(limit)
     text = numbers.limit_text(bound, form)
     if form == "points":
         text = numbers.limit_number(bound, form)

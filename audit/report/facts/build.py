@@ -1,17 +1,22 @@
 """Turn a record and the verdict on it into facts."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from audit.policy import Verdict
 from audit.policy.checks import bounded
 from audit.record import AuditRecord
-from audit.report.comparison import Comparison
 from audit.report.facts.definitions import Facts
 from audit.report.facts.kinds import kinds_of, nothing_returned
 from audit.report.facts.leaks import signs_of_training, unlimited, within
 from audit.report.facts.questions import questions_of
 from audit.report.facts.undecided import deciding_outcome, next_step, open_limits
 from audit.report.recommend import recommend
+
+if TYPE_CHECKING:  # It loads types that no gate needs.
+    from audit.report.comparison import Comparison
 
 
 def facts_of(
