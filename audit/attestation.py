@@ -214,7 +214,10 @@ def _read_pem(path: Path, hint: str) -> bytes:
 
 
 def _read_key(path: Path, *, private: bool, hint: str) -> tuple[Any, SSlibKey]:
-    """Read a key, and name its public part by its sha256, as `openssl pkey -pubin -outform DER | sha256sum` does."""
+    """Read a key, and name its public part by its sha256.
+
+    It is that of `openssl pkey -pubin -outform DER | sha256sum`.
+    """
     try:
         from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives import serialization

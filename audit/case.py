@@ -78,7 +78,10 @@ class Case:
 
     @property
     def token_target(self) -> TokenTarget:
-        """Return the target as one that reads pages as tokens, for attacks that are inapplicable to others."""
+        """Return the target as one that reads pages as tokens.
+
+        Attacks take it that are inapplicable to others.
+        """
         return cast("TokenTarget", self.target)
 
     @property

@@ -121,7 +121,7 @@ of variants."""
 
 
 def has_unseen_characters(text: str) -> bool:
-    """Test whether a text holds a character that cannot be seen, or that changes how its neighbours are read."""
+    """Test whether a text holds a character that is unseen, or changes how others are read."""
     return any(
         unicodedata.category(character) in _UNSEEN or ord(character) in _BLANK for character in text
     )

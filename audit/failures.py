@@ -33,7 +33,10 @@ _UNNAMED = "failure-run"
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Test whether an error says that there is not enough memory, which has a sentence of its own."""
+    """Test whether an error says that there is not enough memory.
+
+    That has a sentence of its own.
+    """
     if isinstance(error, MemoryError):
         return True
     return (
@@ -166,7 +169,9 @@ class Part:
 
 @contextmanager
 def guarded(what: str, evidence: Path | None = None) -> Iterator[None]:
-    """Turn exceptions that nobody foresaw into a `DocauditError` without their message, and keep their story.
+    """Turn exceptions that nobody foresaw into a `DocauditError` without their message.
+
+    Their story is kept.
 
     Args:
         what: runs within, as the beginning of a sentence.

@@ -55,7 +55,9 @@ def read_file(path: Path) -> bytes:
 
 
 def refuse_boundless(path: Path) -> None:
-    """Refuse a pipe or device, which may never end, and a file larger than `_LARGEST`, before it is opened.
+    """Refuse a pipe or device, and a file larger than `_LARGEST`, before it is opened.
+
+    A pipe or device may never end.
 
     Raises:
         OSError: it is one, or nothing is there.

@@ -88,7 +88,10 @@ class Estimate:
 
     @property
     def is_area(self) -> bool:
-        """Test whether 0.5 is chance, so that a number far under it shows as much as one far above (AUC, accuracy)."""
+        """Test whether 0.5 is chance (AUC, accuracy).
+
+        A number far under it then shows as much as one far above.
+        """
         return self.null == 0.5 and self.null_kind == "chance"
 
     @property
@@ -100,11 +103,17 @@ class Estimate:
         return Bound((1 - self.level) / 2, self.low, self.high)
 
     def p_above(self, threshold: float) -> float:
-        """Return a one-sided p-value against "at most `threshold`": the smallest recorded level, 1 without any."""
+        """Return a one-sided p-value against "at most `threshold`".
+
+        It is the smallest recorded level, 1 without any.
+        """
         return min((bound.alpha for bound in self.bounds if bound.lower > threshold), default=1.0)
 
     def p_below(self, threshold: float) -> float:
-        """Return a one-sided p-value against "at least `threshold`": the smallest recorded level, 1 without any."""
+        """Return a one-sided p-value against "at least `threshold`".
+
+        It is the smallest recorded level, 1 without any.
+        """
         return min((bound.alpha for bound in self.bounds if bound.upper < threshold), default=1.0)
 
     def p_outside(self, low: float, high: float) -> float:

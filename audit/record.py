@@ -216,7 +216,10 @@ class AuditRecord:
 
     @property
     def subject(self) -> str:
-        """Return the name of what was audited: of the model, or of the data set where its text was audited alone."""
+        """Return the name of what was audited.
+
+        That is the model, or the data set where its text was audited alone.
+        """
         return self.target.name if self.target.is_model else self.corpus.name
 
 
@@ -231,7 +234,10 @@ def schema() -> dict[str, Any]:
 
 
 def dumps(record: AuditRecord) -> str:
-    """Write a record as JSON text: keys in a fixed order, floats in full precision, a newline at the end."""
+    """Write a record as JSON text: keys in a fixed order, floats in full precision.
+
+    A newline stands at the end.
+    """
     return json.dumps(_RECORD.dump_python(record), indent=1, allow_nan=False) + "\n"
 
 

@@ -109,7 +109,10 @@ class Blind:
 
     @property
     def by_lot(self) -> bool:
-        """Test whether a lot chose the members, and the check finds nothing that speaks against it."""
+        """Test whether a lot chose the members, as far as the check can tell.
+
+        It finds nothing that speaks against it.
+        """
         return self.assigned == "random" and not self.told_apart
 
     @property
@@ -122,7 +125,10 @@ class Blind:
 
     @property
     def in_doubt(self) -> bool:
-        """Test whether the documents themselves may explain what an attack finds, so that it needs controls."""
+        """Test whether the documents themselves may explain what an attack finds.
+
+        Then it needs controls.
+        """
         return self.confounded is not None or self.told_apart
 
     def beside(self, result: Result, areas: Iterable[str], shares: Iterable[str] = ()) -> Result:

@@ -132,7 +132,7 @@ class Population:
         return population if measured is None else population._measurable(tried, measured)
 
     def _measurable(self, tried: Sequence[Row], measured: Sequence[Row]) -> Population:
-        """Leave out the share of values, and of documents, of which trying them measured nothing."""
+        """Leave out the share of values, and of documents, of which trying measured nothing."""
         before = _values_of(tried)
         after = _values_of(measured)
         if not before:
@@ -254,7 +254,10 @@ class TriedValues(DocumentColumns):
         )
 
     def needs_baseline(self, population: Population) -> bool:
-        """Tell whether what is found without the model is taken off within each side, see `rates.needs_baseline`."""
+        """Tell whether what is found without the model is taken off within each side.
+
+        See `rates.needs_baseline`.
+        """
         return rates.needs_baseline(self.columns, by_lot=population.by_lot, weights=self.weights)
 
     def leaked(self, population: Population) -> TriedValues:
@@ -356,7 +359,7 @@ class KindsCheck:
         self.found.append((p_value, reason))
 
     def count_documents(self, name: str, tried: TriedValues, population: Population) -> Measurement:
-        """Count documents by one method as `count_documents` does, and test whether there are any."""
+        """Count documents by one method as `count_documents` does, and test if there are any."""
         counted = count_documents(name, tried, population)
         if isinstance(counted, Estimate):
             values = tried.leaked(population)
@@ -367,7 +370,10 @@ class KindsCheck:
         return counted
 
     def check(self) -> tuple[Check, ...]:
-        """Test whether any kind of values, or any document, is known, whatever is known of all values together."""
+        """Test whether any kind of values, or any document, is known.
+
+        That is so whatever is known of all values together.
+        """
         if not self.found:
             return ()
         p_value, reason = min(self.found)

@@ -73,7 +73,10 @@ class Field:
 
     @property
     def trial(self) -> Trial:
-        """Return the field as a trial: clustered by document, sampled by split, unusual lengths by themselves."""
+        """Return the field as a trial: clustered by document, sampled by split.
+
+        Fields of unusual lengths are sampled by themselves.
+        """
         trial = trial_of(self.document, self.entity, self.part)
         return (
             trial
@@ -158,7 +161,9 @@ def possible_trials(corpus: Corpus, max_tokens: int) -> list[Trial]:
 
 
 def all_fields(case: Case, min_tokens: int, max_tokens: int) -> Iterator[Field]:
-    """Yield every field of member and held-out documents that the manifest offers for attack, in file order.
+    """Yield every field of member and held-out documents that may be attacked, in file order.
+
+    The manifest offers them for attack.
 
     One of more than `max_tokens` tokens comes twice, with its start and with its end.
     """
@@ -238,7 +243,10 @@ N_QUESTIONS = 4
 
 
 def without_telling_questions(document: Document, entity: Entity) -> Document:
-    """Return the document with at most `N_QUESTIONS` questions, none of which gives the field away."""
+    """Return the document with some questions, none of which gives the field away.
+
+    There are at most `N_QUESTIONS`.
+    """
     value = fold(document.text_of(entity))
     named_values = (
         question
@@ -249,7 +257,9 @@ def without_telling_questions(document: Document, entity: Entity) -> Document:
 
 
 def input_only(corpus: Corpus, document: Document, entity: Entity) -> bool:
-    """Return whether the training target of the page never named the value, so that it was an input alone.
+    """Test whether the training target of the page never named the value.
+
+    Then the value was an input alone.
 
     A tagger's target names the values with a label other than "O", that of a model asked about
     pages the values that some question gives away.
@@ -268,7 +278,9 @@ def input_only(corpus: Corpus, document: Document, entity: Entity) -> bool:
 
 
 def _reveals(question: Question, entity: Entity, value: str) -> bool:
-    """Test whether a question is about the field, holds its value, or has an answer that holds a part of it.
+    """Test whether a question tells the field.
+
+    It is about the field, holds its value, or has an answer that holds a part of it.
 
     Answers and value are compared folded: case, width and spacing are no differences.
     """

@@ -78,7 +78,10 @@ class Units:
 
 
 def kind_of_difference(corpus: Corpus) -> MetricKind:
-    """Return what an excess is: where a lot chose the members, it can do without a baseline within each side."""
+    """Return what an excess is.
+
+    Where a lot chose the members, it can do without a baseline within each side.
+    """
     return "plain difference" if corpus.manifest.membership.assigned == "random" else "difference"
 
 
@@ -130,7 +133,10 @@ class Attack(ABC):
 
     @classmethod
     def preset(cls, budget: str) -> Self:
-        """Return the attack with the parameters of a budget ("quick", "standard", "full"), see its text."""
+        """Return the attack with the parameters of a budget, see its text.
+
+        Budgets are "quick", "standard" and "full".
+        """
         return cls(**text_of(cls.name).budgets.get(budget, {}))
 
     @property
@@ -149,7 +155,9 @@ class Attack(ABC):
         return tuple(weaknesses)
 
     def applies(self, case: Case) -> list[Reason]:
-        """Return why this cannot be run on the case ("model", "data", "missing"), or not at full strength ("weak").
+        """Return why the attack cannot be run on the case, or not at full strength.
+
+        Reasons are of the kinds "model", "data" and "missing", or "weak".
 
         Where `case.target` is no model, before there is one, this is what data set and manifest
         tell. Only what the data set never held ("data") excuses a limit.
@@ -157,7 +165,10 @@ class Attack(ABC):
         return []
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
-        """Return the most that this data set holds for the metrics that policies ask for, before any model runs."""
+        """Return the most that this data set holds for the metrics that policies ask for.
+
+        That is before any model runs.
+        """
         return ()
 
     def evidence(
@@ -289,7 +300,7 @@ documents."""
 
 
 def points(target: Target) -> bool:
-    """Return True for a model that points at words of the page, so that no answer can be off the page."""
+    """Test whether a model points at words of the page, so that no answer is off the page."""
     return target.card.task == POINTING
 
 

@@ -47,12 +47,18 @@ class AskedQuestion:
 
     @property
     def unasked(self) -> bool:
-        """Return whether the data set asks for the value nowhere on this page, so that docaudit made the question."""
+        """Test whether docaudit made the question.
+
+        The data set then asks for the value nowhere on this page.
+        """
         return self.question.id.startswith(JOINT)
 
     @property
     def trial(self) -> Trial:
-        """Return the question as a trial: clustered by document, sampled by split, those that docaudit made apart."""
+        """Return the question as a trial: clustered by document, sampled by split.
+
+        Questions that docaudit made are sampled apart.
+        """
         stratum: str = self.document.split
         if self.unasked:
             stratum += " unasked"
@@ -66,7 +72,9 @@ class AskedQuestion:
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """Return the answers, and the annotated words of an answer where removing the answers would leave them.
+        """Return the answers, and the annotated words of an answer.
+
+        The words are taken where removing the answers would leave them.
 
         An answer that was located loosely is spelled otherwise on its page: what has to go, and be
         proven gone, is that spelling too.
@@ -107,7 +115,10 @@ def distinct_answers(answers: Sequence[str]) -> tuple[str, ...]:
 
 
 def all_questions(corpus: Corpus) -> Iterator[AskedQuestion]:
-    """Yield every question of members and held-out documents that has an answer, in file order, without canaries."""
+    """Yield every question of members and held-out documents that has an answer.
+
+    They come in file order, without canaries.
+    """
     planted = planted_ids(corpus)
     for document in corpus.of(*AUDITED):
         if document.id in planted:
@@ -119,7 +130,9 @@ def all_questions(corpus: Corpus) -> Iterator[AskedQuestion]:
 
 
 def all_values(corpus: Corpus) -> Iterator[AskedQuestion]:
-    """Yield `all_questions`, then one for every value of these documents that their questions leave unasked.
+    """Yield `all_questions`, then a question for every value that they leave unasked.
+
+    These are values of the same documents.
 
     It is the first question that the data set asks elsewhere for a value with this label, else made
     of the label.
@@ -169,7 +182,7 @@ def question_of(corpus: Corpus, trial: Trial) -> AskedQuestion:
 
 
 def trained_on(corpus: Corpus, names: Mapping[str, str] = {}) -> Mapping[str, AbstractSet[str]]:
-    """Collect for every folded answer of member documents, or its name, the ids of the documents that have it."""
+    """Collect the ids of the member documents that have each answer, folded, or its name."""
     documents: dict[str, set[str]] = defaultdict(set)
     for document in corpus.of("member"):
         for question in document.questions:

@@ -465,7 +465,10 @@ def _names(patterns: Sequence[str], sets: Mapping[str, Sequence[str]]) -> list[s
 def _rows(
     rows: Sequence[Mapping[str, Any]], groups: Mapping[str, Mapping[str, str]]
 ) -> Iterator[Mapping[str, Any]]:
-    """Expand rows of a group of labels: `label` and `suffix` are formats around text and key of each entry."""
+    """Expand rows of a group of labels.
+
+    `label` and `suffix` are formats around text and key of each entry.
+    """
     for row in rows:
         if "each" not in row:
             yield row

@@ -192,7 +192,7 @@ def _permuted(
 def _squares(
     features: Mapping[str, Any], unit_of: Ints, rng: np.random.Generator
 ) -> dict[str, Floats]:
-    """Compute squared distances from the mean, by column, of a row drawn to represent each row's unit."""
+    """Compute squared distances from the mean of rows that represent each row's unit, by column."""
     from scipy.sparse import issparse
 
     order = rng.permutation(len(unit_of))
@@ -215,7 +215,10 @@ def _squares(
 
 
 def _kernels(features: Mapping[str, Any], unit_of: Ints, n_units: int) -> dict[str, Floats]:
-    """Compute inner products of the units, by block that differs between them, and their mean over such blocks."""
+    """Compute inner products of the units, by block that differs between them.
+
+    Their mean over such blocks comes with them.
+    """
     kernels = {name: _kernel(block, unit_of, n_units) for name, block in features.items()}
     differing = {name: kernel for name, kernel in kernels.items() if kernel.any()}
     if len(differing) == 1:

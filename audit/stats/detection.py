@@ -28,7 +28,9 @@ STEP = 0.01
 def confirmed_from(
     kind: MetricKind, members: int, others: int, limit: float, tail: float, power: float = 0.8
 ) -> float | None:
-    """Find the smallest leak that an audit confirms beyond a limit with some power, to the next percent.
+    """Find the smallest leak that an audit confirms beyond a limit with some power.
+
+    It is found to the next percent.
 
     Args:
         kind: what the metric is; a balanced accuracy and a low advantage are not planned.
@@ -84,7 +86,9 @@ def _difference_chance(
 
 
 def _area_chance(members: int, others: int, leak: float, limit: float, tail: float) -> float:
-    """Compute the chance that the lower bound of an AUC lies beyond the limit, normal on the logit scale.
+    """Compute the chance that the lower bound of an AUC lies beyond the limit.
+
+    The bound is normal on the logit scale.
 
     The variance is that of Hanley & McNeil (1982), for exponential scores; an AUC of 1 has an exact
     bound.

@@ -199,7 +199,10 @@ def _compose(
 
 @contextmanager
 def _no_warnings() -> Iterator[None]:
-    """Silence numpy on logarithms of 0, which the accountant means, and Opacus on the precision of rough bounds."""
+    """Silence numpy and Opacus.
+
+    The accountant means logarithms of 0, and the precision of rough bounds does not matter.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         warnings.simplefilter("ignore", UserWarning)

@@ -106,7 +106,9 @@ def tpr(guarantee: Guarantee, fpr: float) -> float:
 
 
 def advantage(guarantee: Guarantee, fpr: float = 1.0) -> float:
-    """Compute the largest true-positive rate minus false-positive rate at false-positive rates of `fpr` at most.
+    """Compute the largest true-positive rate minus false-positive rate.
+
+    False-positive rates are those of `fpr` at most.
 
     At any rate it is the least (e^eps - 1 + 2 delta) / (e^eps + 1), the largest distance in total
     variation.

@@ -126,7 +126,9 @@ def lower_bound(n_canaries: int, n_guesses: int, n_right: int, *, delta: float =
 
 
 def needed_canaries(delta: float = 0.0) -> int:
-    """Find the fewest canaries, half of them to choose the number of guesses, that can show an epsilon.
+    """Find the fewest canaries that can show an epsilon.
+
+    Half of them serve to choose the number of guesses.
 
     Raises:
         ValueError: delta is out of range, or no number of canaries is enough at this delta.
@@ -138,7 +140,7 @@ def needed_canaries(delta: float = 0.0) -> int:
 
 
 def _can_show(n: int, delta: float) -> bool:
-    """Test whether all right guesses on the second half of so many canaries would show an epsilon."""
+    """Test whether all right guesses on the second half of the canaries would show an epsilon."""
     evaluated = n - n // 2
     return (
         n >= 2
@@ -181,7 +183,10 @@ def _choose_rule(scores: Floats, coins: Bools) -> _Rule:
 
 
 def _grid(ordered: Floats) -> Ints:
-    """List numbers of guesses to try from one end: 0, and about n, n / ratio, ..., none between equal scores."""
+    """List numbers of guesses to try from one end, none between equal scores.
+
+    They are 0, and about n, n / ratio, and so on.
+    """
     n = ordered.size
     steps = int(math.log(n / min(FEWEST, n)) / math.log(GRID_RATIO))
     numbers = n / GRID_RATIO ** np.arange(steps + 1)

@@ -137,7 +137,10 @@ class Interval:
         return np.array(self.lower), np.array(self.upper)
 
     def p_above(self, threshold: float, levels: Sequence[float] = ALPHAS) -> float:
-        """Return a one-sided p-value against "at most `threshold`": the smallest of `levels`, 1 without any."""
+        """Return a one-sided p-value against "at most `threshold`".
+
+        It is the smallest of `levels`, 1 without any.
+        """
         pairs = zip(FINE_ALPHAS, self.lower[1:], strict=True)
         return min(
             (alpha for alpha, lower in pairs if alpha in levels and lower > threshold), default=1.0
@@ -149,7 +152,10 @@ class Interval:
         return replace(self, value=change(self.value), lower=lower, upper=upper)
 
     def widen(self, lower: Floats, upper: Floats, method: str) -> Interval:
-        """Move each bound outwards to `lower` and `upper`, shape (n_tails,) each, where these lie further."""
+        """Move each bound outwards to `lower` and `upper`, where these lie further.
+
+        They have the shape (n_tails,) each.
+        """
         own = self.ends
         ends = np.minimum(own[0], lower), np.maximum(own[1], upper)
         return make_interval(self.value, *ends, n=self.n, clusters=self.clusters, method=method)
@@ -169,7 +175,9 @@ def make_interval(
 
 
 def clopper_pearson(hits: int, n: int) -> Interval:
-    """Compute the exact interval of a binomial proportion (Clopper & Pearson 1934): `hits` of `n` independent rows.
+    """Compute the exact interval of a binomial proportion (Clopper & Pearson 1934).
+
+    It is that of `hits` of `n` independent rows.
 
     Raises:
         ValueError: n is not positive, or hits not in 0..n.
@@ -220,7 +228,9 @@ def weighted_mean(values: Floats, weights: Floats | None) -> float:
 def proportion_bounds(
     hits: npt.ArrayLike, clusters: npt.ArrayLike, tails: Floats, weights: Floats | None = None
 ) -> tuple[Floats, Floats, str]:
-    """Compute lower and upper bounds of `proportion` at one-sided levels, shape (n_tails,) each, and their method.
+    """Compute lower and upper bounds of `proportion` at one-sided levels, and their method.
+
+    Bounds have the shape (n_tails,) each.
 
     Korn and Graubard (1998, Survey Methodology 24): Clopper-Pearson at n_eff = n / design effect,
     at most n; the design effect is the ultimate-cluster linearised variance of the ratio mean over
@@ -318,7 +328,9 @@ def beta_interval(
 
 
 def median_interval(values: npt.ArrayLike) -> Interval:
-    """Compute the median of independent units, and the order statistics between which it lies by the sign test.
+    """Compute the median of independent units with its interval.
+
+    It lies between two order statistics by the sign test.
 
     Of n units the number under the median is Binomial(n, 1/2), so that the k-th smallest is a lower
     bound at confidence 1 - alpha for the largest k with P(B < k) <= alpha, and the k-th largest an

@@ -46,7 +46,10 @@ class Threshold(NamedTuple):
 
     @property
     def leaking(self) -> float:
-        """Return the units that leak: of the others a share passes the threshold by luck, and so do units that leak."""
+        """Return the units that leak.
+
+        Of the others a share passes the threshold by luck, and so do units that leak.
+        """
         if self.outside == self.m:
             return 0.0
         return max(0.0, self.excess / (1 - self.outside / self.m))
@@ -110,7 +113,9 @@ def thresholds_of(members: npt.ArrayLike, others: npt.ArrayLike, most: int) -> l
 
 
 def leaking_p(members: npt.ArrayLike, others: npt.ArrayLike, most: int) -> float:
-    """Return a p-value against "no unit leaks": the smallest of the thresholds, times their number (Bonferroni).
+    """Return a p-value against "no unit leaks".
+
+    It is the smallest of the thresholds, times their number (Bonferroni).
 
     Args and errors are those of `thresholds_of`.
     """
@@ -171,7 +176,9 @@ def count_leaking(
 
 
 def scale_lower(counts: npt.ArrayLike, n: int, total: int, tails: Floats) -> Floats:
-    """Bound a number of units of a data set from below, of which at least so many are among those drawn.
+    """Bound a number of units of a data set from below.
+
+    At least so many of them are among those drawn.
 
     Args:
         counts: units among the drawn ones at each level, shape (n_tails,), whole numbers.
@@ -194,7 +201,9 @@ def scale_lower(counts: npt.ArrayLike, n: int, total: int, tails: Floats) -> Flo
 
 
 def scale_upper(counts: npt.ArrayLike, n: int, total: int, tails: Floats) -> Floats:
-    """Bound a number of units of a data set from above, of which at most so many are among those drawn.
+    """Bound a number of units of a data set from above.
+
+    At most so many of them are among those drawn.
 
     Args are those of `scale_lower`: what is not counted is bounded from below.
     """
@@ -204,7 +213,10 @@ def scale_upper(counts: npt.ArrayLike, n: int, total: int, tails: Floats) -> Flo
 
 @lru_cache(maxsize=4096)  # the bounds of a scan's methods are often alike
 def _fewest(count: int, n: int, total: int, tail: float) -> float:
-    """Find the fewest of `total` units of which a draw of `n` holds `count` or more with a chance over `tail`."""
+    """Find the fewest of `total` units that a draw would show.
+
+    A draw of `n` holds `count` of them or more with a chance over `tail`.
+    """
     from scipy.stats import hypergeom
 
     if count == 0:
@@ -222,7 +234,9 @@ def _fewest(count: int, n: int, total: int, tail: float) -> float:
 
 
 def chances_to_be_tried(offered: Sequence[int], tried: Sequence[int]) -> Floats:
-    """Compute the chance that a unit has its r-th row tried, r = 1, 2, ..., up to the most rows of a unit.
+    """Compute the chance that a unit has its r-th row tried.
+
+    r = 1, 2, ..., up to the most rows of a unit.
 
     Rows are drawn one of each unit before a second of any, in a seeded order of units: of the units
     that hold r rows or more, each is as likely as another to have r tried.

@@ -63,7 +63,10 @@ def lift_share(right: npt.ArrayLike, blind: npt.ArrayLike, clusters: npt.ArrayLi
 
 
 def _linearised_reach(hits: Bools, known: Bools, labels: Ints, value: float) -> Floats:
-    """Compute how far bounds of (hits - known) / missed lie from it by its linearised variance over clusters."""
+    """Compute how far bounds of (hits - known) / missed lie from it.
+
+    Its variance is linearised over clusters.
+    """
     from scipy.special import stdtrit
 
     gains, unknown = cluster_sums([hits.astype(np.float64) - known, ~known], labels).T

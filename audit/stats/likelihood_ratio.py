@@ -39,7 +39,7 @@ def logit_confidence(losses: npt.ArrayLike) -> Floats:
 
 
 def sides(values: npt.ArrayLike, trained: npt.ArrayLike) -> tuple[Floats | None, Floats | None]:
-    """Divide the values of each document into those of models trained on it and those of the others.
+    """Divide the values of each document into those of models trained on it and of others.
 
     All documents are given equally many models of a side: were held-out documents judged by more
     models than members, the noise of a score would distinguish them. Which ones turns from document
@@ -78,7 +78,9 @@ def _take_in_turn(values: Floats, taken: Bools) -> Floats | None:
 
 
 def lira_online(observed: npt.ArrayLike, inside: npt.ArrayLike, outside: npt.ArrayLike) -> Floats:
-    """Compute log Lambda: how much likelier the confidence is among models trained on the document (algorithm 1).
+    """Compute log Lambda (algorithm 1).
+
+    It says how much likelier the confidence is among models trained on the document.
 
     Both sides are Gaussians of the logit confidence, with a mean for each document. Their variances
     are each document's own from 16 models of the side on, else one for all documents, the mean of
@@ -102,7 +104,9 @@ def lira_online(observed: npt.ArrayLike, inside: npt.ArrayLike, outside: npt.Arr
 
 
 def lira_offline(observed: npt.ArrayLike, outside: npt.ArrayLike) -> Floats:
-    """Compute how far the target's confidence lies above that of models not trained on the document, in deviations.
+    """Compute how far the target's confidence lies above that of others, in deviations.
+
+    The others are models not trained on the document.
 
     Lambda = 1 - Pr[Z > observed], Z the Gaussian of these models (equation 4), rises with it and
     sorts alike; arguments and errors are those of `lira_online`.

@@ -27,7 +27,9 @@ _SEED = 26
 
 
 def mixture_p(members: npt.ArrayLike, others: npt.ArrayLike) -> float:
-    """Return the p-value against exchangeable sides of as many members in some upper tail of the others.
+    """Return the p-value against exchangeable sides.
+
+    It is that of as many members in some upper tail of the others.
 
     For each tail, which begins at an order statistic of the others, the count of members in it is
     beta-binomial where both sides are exchangeable. The smallest of its p-values over all tails is
@@ -86,7 +88,9 @@ def _tail_p_values(
 
 @lru_cache(maxsize=64)  # for the tails of a few pairs of sizes
 def _chances_of_at_least(n_members: int, n_others: int, size: int) -> Floats:
-    """Compute the chance of 0, 1, ..., n_members or more members beyond the `size`-th largest of the others.
+    """Compute the chance of 0, 1, ..., n_members or more members beyond a place.
+
+    The place is that of the `size`-th largest of the others.
 
     The share of members there is Beta(size, n_others + 1 - size).
     """

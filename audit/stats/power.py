@@ -56,7 +56,9 @@ _STAYS = 1.5
 
 
 def certified(kind: MetricKind, members: int, others: int) -> float:
-    """Compute the smallest limit that a model which leaks nothing passes with so many units, at its expected outcome.
+    """Compute the smallest limit that a leak-free model passes with so many units.
+
+    That is at its expected outcome.
 
     That is the one-sided bound for a pass without any hit (differences), or at exactly 0.5.
 
@@ -229,7 +231,9 @@ def _auc_chance(members: int, others: int, limit: float) -> float:
 
 
 def _auc_error(members: int, others: int) -> tuple[float, float]:
-    """Compute the standard error of an AUC of 0.5 on the logit scale, and its degrees of freedom (0: too few units).
+    """Compute the standard error of an AUC of 0.5 on the logit scale.
+
+    Its degrees of freedom come with it; 0: too few units.
 
     Both sides' scores are normal with one variance; a side's placements are then uniform, of
     variance 1 / 12.

@@ -217,7 +217,9 @@ def count_outranking(
 
 
 def outranking_p(members: npt.ArrayLike, others: npt.ArrayLike) -> float:
-    """Return the exact p-value against exchangeable sides of as many members above all others but `ALLOWED`.
+    """Return the exact p-value against exchangeable sides.
+
+    It is that of as many members above all others but `ALLOWED`.
 
     Args and errors are those of `count_outranking`.
     """
@@ -226,7 +228,10 @@ def outranking_p(members: npt.ArrayLike, others: npt.ArrayLike) -> float:
 
 
 def _ranked(members: npt.ArrayLike, others: npt.ArrayLike) -> tuple[int, int, int]:
-    """Compute the numbers of members and of others, and how many members outrank all others but `ALLOWED`."""
+    """Compute the numbers of members and of others, and of members that outrank the others.
+
+    These outrank all but `ALLOWED`.
+    """
     inside, outside = check_scores(members, others)
     if outside.size < FEWEST_OTHERS:
         raise ValueError(f"give at least {FEWEST_OTHERS} scores of the other side")
@@ -235,7 +240,10 @@ def _ranked(members: npt.ArrayLike, others: npt.ArrayLike) -> tuple[int, int, in
 
 @lru_cache(maxsize=8)  # for the methods and kinds of a scan
 def _chances(n: int, m: int) -> Floats:
-    """Compute the chance that 0, 1, ..., n + 1 members or more outrank all others but `ALLOWED`, both exchangeable."""
+    """Compute the chance that 0, 1, ..., n + 1 members or more outrank the others.
+
+    They outrank all but `ALLOWED`, and both sides are exchangeable.
+    """
     from scipy.stats import hypergeom
 
     reached = np.arange(n + 2)

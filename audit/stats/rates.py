@@ -188,7 +188,9 @@ def excess_mean(
 
 
 def needs_baseline(splits: Sequence[Columns], *, by_lot: bool, weights: Weights = None) -> bool:
-    """Tell whether the baseline has to be taken off within each split before two splits are compared.
+    """Tell whether the baseline has to be taken off within each split.
+
+    It is taken off before two splits are compared.
 
     It has to where no lot made the splits alike. Where one did, both differences estimate the same,
     and the baseline may only add noise. It is then needed where the variances of both splits' means
@@ -217,7 +219,9 @@ def _sum_of_variances(splits: Sequence[Columns], weights: Weights) -> float:
 def choose_columns(
     splits: Sequence[Columns], *, by_lot: bool, weights: Weights = None
 ) -> Sequence[Columns]:
-    """Return the rows of splits to compare, without a baseline that a lot makes needless (`needs_baseline`).
+    """Return the rows of splits to compare.
+
+    They have no baseline where a lot makes it needless (`needs_baseline`).
 
     Args:
         splits: the rows of member fields, then those of held-out fields, with their baseline.
@@ -245,7 +249,9 @@ def scaled(interval: Interval, factor: float) -> Interval:
 
 
 def squared_reach(first: Bounds, second: Bounds, correlation: float) -> tuple[Floats, Floats]:
-    """Compute the squared distance of MOVER's bounds of first - second from it, downwards and upwards.
+    """Compute the squared distance of MOVER's bounds of first - second from it.
+
+    It is computed downwards and upwards.
 
     Args:
         first: what is subtracted from.
@@ -457,7 +463,10 @@ def _difference(
 def _squared_reach_of_two(
     member: _Side, heldout: _Side, part_bounds: _PartBounds
 ) -> tuple[Floats, Floats]:
-    """Compute the squared distance of MOVER's bounds of the difference between two sides, downwards and upwards."""
+    """Compute the squared distance of MOVER's bounds of a difference between two sides.
+
+    It is computed downwards and upwards.
+    """
     down, up = member.reach(part_bounds)
     down_heldout, up_heldout = heldout.reach(part_bounds)
     down = down + up_heldout
@@ -472,7 +481,9 @@ def _squared_reach_of_two(
 
 
 def _counted_twice(member: _Side, heldout: _Side) -> Floats:
-    """Compute by how much MOVER's squares exceed that of the joint bound of two parts that nobody saw.
+    """Compute by how much MOVER's squares exceed that of a joint bound.
+
+    The bound is that of two parts that nobody saw.
 
     Rates p and q of which nothing was seen among K and L documents are together at most ln(1 /
     alpha) / min(K, L), for (1 - p)^K (1 - q)^L >= alpha: the exact joint bound. MOVER has the root

@@ -54,7 +54,9 @@ class Jackknife(NamedTuple):
 
 
 def jackknife(influences: Sequence[Floats], sizes: Sequence[Floats] | None = None) -> Jackknife:
-    """Measure the spread over clusters (multi-sample form of Efron & Tibshirani 1993, section 14.3).
+    """Measure the spread over clusters.
+
+    It is the multi-sample form of Efron & Tibshirani 1993, section 14.3.
 
     Of clusters that hold unequal numbers of rows the variance is at least s^2 / K, with K - 1
     degrees of freedom: K = (sum m)^2 / sum m^2 is Kish's effective number; s^2 is the mean over
@@ -359,7 +361,7 @@ def _bca_bounds(
 def group_jackknife(
     value: float, without: npt.ArrayLike, sizes: npt.ArrayLike, *, n: int
 ) -> Interval:
-    """Compute the interval of a number in [0, 1] from what it is when each group of units is left out in turn.
+    """Compute the interval of a number in [0, 1], leaving out each group of units in turn.
 
     The variance is that of the pseudo-values, weighted for groups of unequal sizes (Busing, Meijer
     & van der Leeden 1999), the bounds Student's t with one degree of freedom less than there are
@@ -399,7 +401,9 @@ def group_jackknife(
 
 
 def widen_to(interval: Interval, floor: Interval) -> Interval:
-    """Move bounds outwards until they lie as far from the value as those of another interval from its value.
+    """Move bounds outwards until they lie as far from the value as those of another interval.
+
+    The other ones' distance is that from their own value.
 
     A jackknife sees no spread where every unit says the same, or nearly so; an interval that knows
     how many units there are then says how little that shows.

@@ -91,7 +91,9 @@ def auc_interval(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> Interval:
 
 
 def outranks(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> float:
-    """Return the exact one-sided p-value of Mann and Whitney (1947) against members that score no higher.
+    """Return the exact one-sided p-value of Mann and Whitney (1947).
+
+    It is against members that score no higher.
 
     Ties count for non-members, which makes it conservative.
 
@@ -115,7 +117,9 @@ def outranks(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> float:
 def roc_points(
     members: npt.ArrayLike, nonmembers: npt.ArrayLike, n_points: int = 50
 ) -> list[CurvePoint]:
-    """Compute the ROC curve for drawing: from (0, 0) to (1, 1), at most about `n_points` of its corners.
+    """Compute the ROC curve for drawing, from (0, 0) to (1, 1).
+
+    It has at most about `n_points` of its corners.
 
     `x` is the false-positive rate and `value` the true-positive rate. Every point is reached by a
     threshold on the scores. Its interval is Clopper-Pearson on the members and takes the threshold
@@ -172,7 +176,9 @@ def nonmembers_needed(fpr: float) -> int:
 def tpr_at_fpr(
     members: npt.ArrayLike, nonmembers: npt.ArrayLike, fpr: float, rng: np.random.Generator
 ) -> Interval | None:
-    """Compute the share of members recognised when at most a share `fpr` of the non-members may be called members.
+    """Compute the share of members recognised at a false-positive rate.
+
+    At most a share `fpr` of the non-members may be called members.
 
     A random half of the non-members calibrates: of its n scores the threshold is the ceil((1 -
     fpr)(n + 1))-th smallest, above which another non-member lies with probability `fpr` at most
@@ -205,7 +211,10 @@ def tpr_at_fpr(
 
 
 def quantile_index(fpr: float, n: int) -> int:
-    """Find the index among `n` sorted scores of the threshold above which another one lies with chance `fpr`."""
+    """Find the index of a threshold among `n` sorted scores.
+
+    Above it another score lies with chance `fpr`.
+    """
     # The small term keeps 0.9 * 40 = 36.00000000000001 from becoming 37.
     return math.ceil((1 - fpr) * (n + 1) - 1e-9) - 1
 
@@ -253,7 +262,10 @@ def check_scores(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> tuple[Flo
 
 
 def placements(members: Floats, nonmembers: Floats) -> tuple[Floats, Floats]:
-    """Compute for each unit the share of the other side that it is on the right side of, ties counting one half."""
+    """Compute for each unit the share of the other side that it is on the right side of.
+
+    Ties count one half.
+    """
 
     def under(values: Floats, others: Floats) -> Floats:
         ordered = np.sort(others)
@@ -305,7 +317,9 @@ def lowest_resolved(n_nonmembers: int) -> float | None:
 
 
 def low_advantage(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> LowAdvantage | None:
-    """Compute the true-positive rate minus the false-positive rate, at the lowest one that the non-members resolve.
+    """Compute the true-positive rate minus the false-positive rate at a low one.
+
+    It is the lowest one that the non-members resolve.
 
     The advantage of Yeom et al. (2018) at the operating point that Carlini et al. (2022) ask for: a
     score that is sure of a few members and knows nothing of the others has an AUC near 0.5 and a

@@ -194,7 +194,10 @@ def truth_of(canary: Canary) -> tuple[int, ...]:
 
 
 def _exposure(ranked: Ranked | None, enumerated: bool) -> tuple[float, float, float, float]:
-    """Return a canary's exposure and its maximum, and mean exposure and chance of an early rank without memory."""
+    """Return a canary's exposure with its maximum, and what is expected without memory.
+
+    These are mean exposure and the chance of an early rank.
+    """
     if ranked is None:
         return np.nan, np.nan, np.nan, np.nan
     n = ranked.n_references
@@ -344,7 +347,9 @@ def _clip_to_unit(interval: Interval) -> Interval:
 def _rates_of_side(
     rows: CanaryTable, suffix: str, missing: str, streams: Streams
 ) -> tuple[Measurement, ...]:
-    """Measure extraction (the paper's Accuracy), rank among the first three, and exposure of one side.
+    """Measure extraction, rank among the first three, and exposure of one side.
+
+    Extraction is the paper's Accuracy.
 
     Nulls: guessing; every rank equally likely; the exposure of canaries that the model knows
     nothing of.

@@ -116,7 +116,9 @@ def invert(
     settings: Inversion,
     rng: Rng,
 ) -> Generator[Request, Any, tuple[Ints, Floats]]:
-    """Find the tokens that lower the training loss of a page most, by descent on mixtures of candidates.
+    """Find the tokens that lower the training loss of a page most.
+
+    It descends on mixtures of candidates.
 
     All restarts go side by side: at each step one `RelaxedLoss` for each, asked together. At the
     end the likeliest candidates of each restart are put in place, and the loss of that discrete
@@ -233,7 +235,9 @@ class ByMasks:
     def start(
         self, target: Target, secret: Readable, rng: Rng
     ) -> Generator[Request, Any, tuple[Ints, Floats]]:
-        """Decode from masks alone, one word a step, each the likeliest given those already filled (mask-predict).
+        """Decode from masks alone, one word a step (mask-predict).
+
+        Each is the likeliest given those already filled.
 
         As Ghazvininejad, Levy, Liu & Zettlemoyer (2019) decode, the surest place comes first; other
         restarts fill the places in random orders. No word is taken back: the search that follows
@@ -263,7 +267,9 @@ def ask_page(
     effort: Effort,
     rng: Rng,
 ) -> Generator[Request, Any, Outcome]:
-    """Try every completion, or descend from the best that the approach's search finds, and rank the truth.
+    """Rank the true completion of a canary among all.
+
+    Every completion is tried, or descent begins at the best that the approach's search finds.
 
     Args:
         target: target that `approach` is for.
@@ -331,7 +337,7 @@ def read_page(target: TokenTarget, corpus: Corpus, canary: Canary) -> Readable |
 def _candidate_pages(
     target: TokenTarget, corpus: Corpus, canary: Canary
 ) -> tuple[dict[str, tuple[Encoding, tuple[int, ...]]], dict[str, str]]:
-    """Return by candidate its page with its tokens' positions, and why others cannot be asked for."""
+    """Return by candidate its page and its tokens' positions, and why others are not asked for."""
     pages: dict[str, tuple[Encoding, tuple[int, ...]]] = {}
     refused: dict[str, str] = {}
     for word in PATTERNS[canary.pattern].candidates:

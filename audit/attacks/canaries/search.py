@@ -229,7 +229,9 @@ def losses_of_all(
 def descend_from(
     scorer: Scorer, n_candidates: int, start: Ints
 ) -> Generator[Request, Any, tuple[Ints, float]]:
-    """Run coordinate descent: place by place the best candidate, until no single change lowers the loss.
+    """Run coordinate descent: place by place the best candidate.
+
+    It ends when no single change lowers the loss.
 
     Args:
         scorer: scorer of the model.

@@ -280,7 +280,9 @@ def with_joined(measured: Result, scored: scores.ScoredDocuments, gated: Sequenc
 def check_scores(
     scored: scores.ScoredDocuments, counted_by: Sequence[str], measured: Sequence[Measurement]
 ) -> tuple[Check, ...]:
-    """Test whether a few members are known for certain, and whether those with copies among the members are known.
+    """Test whether a few members are known for certain.
+
+    Test also whether those with copies among the members are known.
 
     Args:
         scored: the documents with their scores.

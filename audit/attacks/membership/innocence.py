@@ -223,7 +223,9 @@ class Sign(NamedTuple):
 
 
 def read_signs(compared: ComparedDocuments, losses: RoleLosses) -> Iterator[Sign]:
-    """Compare the own loss of each model of a role between every two splits, in every guilty direction.
+    """Compare the own loss of each model of a role between every two splits.
+
+    That is in every guilty direction.
 
     What something beside training separates is no sign: its p-value is 1. The blind check is made
     only where a loss separates two splits.
@@ -332,7 +334,9 @@ def check_references(
     knowledge: Mapping[str, Knowledge],
     users: Mapping[str, Sequence[str]],
 ) -> Iterator[Check]:
-    """Yield a check of the references of each role, for the attacks that compare the target with them.
+    """Yield a check of the references of each role.
+
+    It bears on the attacks that compare the target with them.
 
     Args:
         case: the audit.

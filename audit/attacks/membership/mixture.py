@@ -52,12 +52,15 @@ def check_mixture(sides: Mapping[str, TwoSides]) -> tuple[Check, ...]:
 
 
 def sides_of(scored: scores.ScoredDocuments, counted_by: Iterable[str]) -> dict[str, TwoSides]:
-    """Return the scores of listed and unseen documents without copies, by the scores that this audit has."""
+    """Return the scores that this audit has, of listed and unseen documents without copies."""
     return {score: scored.single(score) for score in counted_by if score in scored.columns}
 
 
 def _find(sides: Iterable[TwoSides], direction: Direction) -> list[_Finding]:
-    """Test each score in one direction, with Bonferroni's rule over the scores and the direction's share."""
+    """Test each score in one direction.
+
+    Bonferroni's rule holds over the scores, and for the direction's share.
+    """
     pairs = list(sides)
     findings = []
     for listed, unseen in pairs:

@@ -131,7 +131,7 @@ class ReadingGap:
 
     @property
     def is_large(self) -> bool:
-        """Test whether the reference reads otherwise than the target, as far as the number itself says."""
+        """Test whether the reference reads otherwise than the target, by the number itself."""
         return abs(self.interval.value) > MAX_GAP
 
     @property

@@ -46,7 +46,9 @@ UNCONTROLLED = "public documents differ from unseen ones even without the model,
 
 
 def choose_compared(case: Case) -> ComparedDocuments:
-    """Choose the documents that losses of target and references are compared on, by their ids alone.
+    """Choose the documents that losses are compared on, by their ids alone.
+
+    The losses are those of target and references.
 
     Held-out and public documents are of companies that members name, or none of them is. Where that
     leaves too few, all of them are compared, as documents that differ.
@@ -136,7 +138,9 @@ class UnseenTest(NamedTuple):
 def check_heldout(
     compared: ComparedDocuments, losses: RoleLosses, reference: Reference = NO_REFERENCE
 ) -> UnseenTest | str:
-    """Test whether the target's loss on held-out documents is lower than on public ones, more than the reference's is.
+    """Test whether the target's loss on held-out documents is lower than on public ones.
+
+    It must be so more than the reference's is.
 
     Both have to hold: the area of the target is over chance, and over the area of the reference. A
     reference that was trained on the public documents, as `docaudit references --train` does it,

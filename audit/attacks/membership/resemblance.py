@@ -83,7 +83,9 @@ class Likeness(NamedTuple):
 
 
 def check_heldout(corpus: Corpus) -> Check | str:
-    """Test whether held-out documents resemble training documents more than other training documents do.
+    """Test whether held-out documents resemble training documents too much.
+
+    That is more than other training documents do.
 
     Of documents that a lot divided, held-out ones resemble the searched training documents as much
     as training documents do that are put aside: both are looked for among the same documents, and

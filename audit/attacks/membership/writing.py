@@ -143,7 +143,7 @@ def _without_changed_words(ways: Sequence[Way]) -> list[Way]:
 
 
 def _references_read(asking: Asking, document: Document) -> bool:
-    """Test whether there are references, and whether these read the tokens that the target reads."""
+    """Test whether there are references, which read the tokens that the target reads."""
     references = reference_of(asking.case)[1]
     work = LossWork(asking.case, references, {document.id: Version(document)}, SEARCHING_MASKS)
     return bool(np.isfinite(ask_losses(work, asking.width, asking.progress)[document.id][1]))

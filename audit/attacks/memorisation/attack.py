@@ -262,7 +262,10 @@ class Memorisation(Attack):
     def evidence(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]
     ) -> Iterator[Evidence]:
-        """Yield each answer, what became of it on the page, and what each model replied in every context, by name."""
+        """Yield each answer, what became of it on the page, and the replies in every context.
+
+        Replies are those of each model, by name.
+        """
         table = self._table(case, trials, outcomes)
         for row, (trial, outcome) in enumerate(zip(trials, outcomes, strict=True)):
             question = questions.question_of(case.corpus, trial)
@@ -333,7 +336,10 @@ def _judge_reply(
 def _probability(
     model: Target, view: PageView, asked: questions.AskedQuestion
 ) -> Generator[Request, Any, float]:
-    """Compute the probability that a sample at temperature 1 is an accepted answer (teacher forcing), in [0, 1]."""
+    """Compute the probability in [0, 1] that a sample is an accepted answer.
+
+    It is a sample at temperature 1, by teacher forcing.
+    """
     losses = yield from ask_all(
         model, [AnswerLoss(view, asked.question.question, answer) for answer in asked.answers]
     )

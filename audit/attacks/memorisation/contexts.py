@@ -219,7 +219,10 @@ def brightened(view: PageView) -> PageView:
 def _changed(
     view: PageView, words: Iterable[Word], change: Callable[[Image.Image], Image.Image]
 ) -> PageView:
-    """Return a page view with these words, whose image is changed when it is asked for, and not before."""
+    """Return a page view with these words.
+
+    Its image is changed when it is asked for, and not before.
+    """
 
     def opened() -> Image.Image:
         assert view.image is not None

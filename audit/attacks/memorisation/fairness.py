@@ -171,7 +171,10 @@ def _knows_one_side(found: Mapping[str, Measurement]) -> Check | None:
 
 
 def _uncontrolled_contexts(found: Mapping[str, Measurement]) -> Check | None:
-    """Test whether net is 0 on documents that neither model saw, in every context but that of training."""
+    """Test whether net is 0 on documents that neither model saw.
+
+    That is in every context but that of training.
+    """
     controls = {name: found.get(f"net.heldout.{name}") for name in WAYS if name != "exact"}
     tested = {name: control for name, control in controls.items() if isinstance(control, Estimate)}
     if not tested:

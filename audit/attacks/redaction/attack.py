@@ -143,7 +143,9 @@ class RedactionContext(Attack):
         return trials
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
-        """Predict the categories of a fold, or ask the target about each hidden value of a document.
+        """Predict the categories of a fold, or ask the target about values of a document.
+
+        It is asked about each hidden value.
 
         Returns:
             Of a fold "predicted", "length" and "prior" (`predict_blindly`): indices into
@@ -276,7 +278,10 @@ def number_of(trial: Trial) -> int:
 
 
 def kinds_of(predictions: Predictions) -> Iterator[Count]:
-    """Count the values of the category that stands for `worst_class`, and those that are too few to stand alone."""
+    """Count the values of the category that stands for `worst_class`.
+
+    Count also those that are too few to stand alone.
+    """
     classes, judged = _merge_rare(predictions.samples.classes, predictions.samples.classes)
     n_rare = int(np.sum(classes == RARE))
     if n_rare:
@@ -313,7 +318,10 @@ def _lift_over_length(predictions: Predictions, rng: Rng) -> Measurement:
 
 
 def lift_share_of(predictions: Predictions) -> Measurement:
-    """Measure `audit.stats.lift.lift_share` over naming the commonest category of the training folds; null: 0."""
+    """Measure `audit.stats.lift.lift_share` over naming the commonest category; null: 0.
+
+    It is the commonest of the training folds.
+    """
     prior = predictions.hits(predictions.prior)
     n_uncommon = int(np.sum(~prior))
     if n_uncommon < contexts.NEEDED:
@@ -370,7 +378,10 @@ def _merge_rare(classes: Ints, true: Ints) -> tuple[Ints, Bools]:
 
 
 def _count_rarest(classes: Ints, documents: Ints) -> tuple[int, int, int]:
-    """Count documents with the rarest category that is judged, those with others, and the categories judged."""
+    """Count documents with the rarest category that is judged, and those with others.
+
+    The number of categories that are judged comes with them.
+    """
     merged, judged = _merge_rare(classes, classes)
     categories = np.unique(merged[judged]).tolist()
     if len(categories) < 2:

@@ -332,7 +332,10 @@ def words_of(text: str) -> list[str]:
 
 
 def _near_terms(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
-    """Yield words next to the mask, where both sequences begin, and one term that all samples share."""
+    """Yield words next to the mask, and one term that all samples share.
+
+    Both sequences begin at the mask.
+    """
     yield "mask"
     for side, words in (("<", before), (">", after)):
         yield from (f"{side}{index} {word}" for index, word in enumerate(words[:PLACES]))

@@ -104,7 +104,9 @@ def check(defense: Defense, options: ScanOptions) -> None:
 
 
 def check_start(corpus: Corpus, start: Path, model_dir: Path) -> None:
-    """Refuse to train on from the audited model: it would keep what it remembers, whatever the countermeasure.
+    """Refuse to train on from the audited model.
+
+    It would keep what it remembers, whatever the countermeasure.
 
     Raises:
         TargetError: the start holds the audited model's weights.
@@ -246,7 +248,10 @@ def _start(defense: TrainingDefense, corpus: Corpus, options: ScanOptions) -> Pa
 
 
 def _refuse_elsewhere(corpus: Corpus, adapter: Path, base: Path | None) -> None:
-    """Refuse an adapter whose base the command line alone names: training finds it by the manifest or the adapter."""
+    """Refuse an adapter whose base the command line alone names.
+
+    Training finds it by the manifest or the adapter.
+    """
     wanted = open_model(adapter, corpus, base).beginning.sha256
     try:
         found = open_model(adapter, corpus).beginning.sha256
