@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -70,11 +70,19 @@ def references(
 
     folders = named_paths(reference)
     if train:
-        how: dict[str, Any] = {"count": count, "seed": seed, "device": device, "engine": engine}
+        request = workflow.TrainingRequest(
+            data_dir=data_dir,
+            model_dir=model_dir,
+            given=folders,
+            names=names or (),
+            out=out,
+            count=count,
+            seed=seed,
+            device=device,
+            engine=engine,
+        )
         with console.Reporter() as progress:
-            trained = workflow.train_references(
-                data_dir, model_dir, folders, names or (), out, **how, progress=progress
-            )
+            trained = workflow.train_references(request, progress)
         _show_trained(trained, folders, model_dir, data_dir)
         return
     with console.Reporter() as progress:

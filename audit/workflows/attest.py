@@ -180,11 +180,11 @@ def _name_leaks(record: AuditRecord, verdict: Verdict) -> dict[str, list[str]]:
         "findingsOutsidePolicy": unlimited(record, verdict),
         "leaksWithinLimits": within(record, verdict),
     }
-    names = {
-        reason: [f"{leak.attack} {leak.metric}" for leak in measured]
-        for reason, measured in leaks.items()
-    }
-    return {reason: metrics for reason, metrics in names.items() if metrics}
+    names: dict[str, list[str]] = {}
+    for reason, measured in leaks.items():
+        if measured:
+            names[reason] = [f"{leak.attack} {leak.metric}" for leak in measured]
+    return names
 
 
 def _hash(path: Path) -> str:

@@ -373,76 +373,88 @@ def _place(
     return _ReferencePlace("manifest", paths)
 
 
-def train_references(
-    data_dir: Path,
-    model_dir: Path,
-    given: Given,
-    names: Sequence[str],
-    out: Path,
-    *,
-    count: int | None = None,
-    seed: int | None = None,
-    device: str = "auto",
-    engine: str = LOCAL,
-    progress: Progress = SILENT,
-) -> dict[str, tuple[Path, ...]]:
-    """Train references of a model, those that are in `out` already excepted.
+@dataclass(frozen=True)
+class TrainingRequest:
+    """References of a model that are to be trained.
 
-    Args:
-        data_dir: the data set.
-        model_dir: the audited checkpoint.
+    Attributes:
+        data_dir: folder of the data set.
+        model_dir: folder of the audited checkpoint.
         given: references; training begins from pretrained, or with the settings of the audited
             adapter.
         names: "baselines" or "splits"; none: those that attacks take and nobody gave, split models
             where recommended.
-        out: gets a folder for each name.
-        count: models of each name, or baselines; None: 1 baseline. Split models:
+        out: folder that gets a folder for each name.
+        count: number of models of each name, or of baselines; None: 1 baseline. Split models:
             `training.N_SPLITS` unless named.
         seed: seed of the first baseline and of the draw of the splits; None: the recipe's, and 0.
         device: "auto", "cpu", "cuda" or "mps".
         engine: engine that trains split models, as `make_engine` takes it.
+    """
+
+    data_dir: Path
+    model_dir: Path
+    given: Given
+    names: Sequence[str]
+    out: Path
+    count: int | None = None
+    seed: int | None = None
+    device: str = "auto"
+    engine: str = LOCAL
+
+
+def train_references(
+    request: TrainingRequest, progress: Progress = SILENT
+) -> dict[str, tuple[Path, ...]]:
+    """Train references of a model, those that are in the folder already excepted.
+
+    Args:
+        request: references that are to be trained.
         progress: receiver of the progress of epochs and models.
 
     Returns:
-        The folders of each name; `out` may hold baselines of other models too.
+        The folders of each name; the folder may hold baselines of other models too.
 
     Raises:
         DocauditError: there is no such engine, the data set is broken, or a model cannot be
             trained.
     """
-    refuse_inside("MODEL_DIR", model_dir, "--out", out)
-    chosen = device_named(device)
-    settings = EngineSettings(width=1, threads=threads(), gpu=chosen == "cuda")
-    split_engine = make_engine(engine, settings)
+    data_dir = request.data_dir
+    model_dir = request.model_dir
+    refuse_inside("MODEL_DIR", model_dir, "--out", request.out)
+    device = device_named(request.device)
+    settings = EngineSettings(width=1, threads=threads(), gpu=device == "cuda")
+    engine = make_engine(request.engine, settings)
     corpus = manifest.load(data_dir)
+    names = request.names
     n_splits = training.N_SPLITS
     if names:
-        n_splits = count or n_splits
+        n_splits = request.count or n_splits
     else:
-        names = _untrained(list_references(data_dir, model_dir, given, device))
-    start = _training_start(model_dir, corpus, given)
+        names = _untrained(list_references(data_dir, model_dir, request.given, request.device))
+    start = _training_start(model_dir, corpus, request.given)
     folders: dict[str, tuple[Path, ...]] = {}
     if "baselines" in names:
         folders["baselines"] = training.train_baseline(
             start,
             corpus,
-            out / "baselines",
-            count=count or 1,
-            seed=seed,
-            device=chosen,
+            request.out / "baselines",
+            count=request.count or 1,
+            seed=request.seed,
+            device=device,
             progress=progress,
         )
     if "splits" in names:
-        place = out / "splits"
-        with closing(split_engine):
+        place = request.out / "splits"
+        with closing(engine):
             training.train_splits(
                 start,
                 corpus,
                 place,
                 count=n_splits,
-                seed=seed or 0,
-                engine=split_engine,
-                device=chosen,
+                seed=request.seed or 0,
+                engine=engine,
+                device=device,
                 progress=progress,
             )
         folders["splits"] = (place,)

@@ -16,7 +16,7 @@ from audit.errors import EngineError, ManifestError, UsageError
 from audit.workflows import scan
 from audit.workflows.gate import load_policy
 from audit.workflows.options import ScanOptions, check_apart, warn_of_other_record
-from audit.workflows.references import train_references
+from audit.workflows.references import TrainingRequest, train_references
 from audit.workflows.sweep import find_checkpoints, sweep_checkpoints
 
 AS_USUAL = (load_policy("default"), SILENT)
@@ -110,7 +110,7 @@ def test_evidence_and_the_functions_of_python_keep_out_of_it_too(tmp_path: Path)
             )
         )
     with pytest.raises(UsageError, match=r"--out .*references: lies inside MODEL_DIR"):
-        train_references(data, model, {}, ("baselines",), model / "references")
+        train_references(TrainingRequest(data, model, {}, ("baselines",), model / "references"))
     check_apart(ScanOptions(model, data, tmp_path / "model-report"))
     check_apart(ScanOptions(Path(), data, Path("docaudit-report"), no_model=True))
 
