@@ -26,13 +26,13 @@ def hold_against_baseline(verdict: Verdict, baseline: Baseline) -> Verdict:
     for decision in verdict.decisions:
         change = changes.get((decision.limit.attack, decision.limit.metric))
         decisions.append(_decide_against(decision, change))
-    alone = f"by the policy alone: {verdict.overall}, {verdict.reason}"
+    alone = f"by the policy alone: {verdict.overall}, "
     counts = count([decision for decision in decisions if not decision.about_text])
     verdict = replace(verdict, decisions=tuple(decisions), counts=counts, baseline=baseline)
     worse = baseline.of("worse")
     if worse:
-        reason = f"{_count_in_words(worse, WORSE)}; {alone}"
-        return replace(verdict, overall="violated", exit_code=EXIT_CODES["violated"], reason=reason)
+        verdict = _with_lead(verdict, f"{_count_in_words(worse, WORSE)}; {alone}")
+        return replace(verdict, overall="violated", exit_code=EXIT_CODES["violated"])
     if verdict.overall == "violated":
         return verdict
     lost = baseline.of("no longer measured")
@@ -43,7 +43,13 @@ def hold_against_baseline(verdict: Verdict, baseline: Baseline) -> Verdict:
     else:
         return verdict
     exit_code = verdict.exit_code or EXIT_CODES["undecided"]
-    return replace(verdict, overall="undecided", exit_code=exit_code, reason=f"{gone}; {alone}")
+    verdict = _with_lead(verdict, f"{gone}; {alone}")
+    return replace(verdict, overall="undecided", exit_code=exit_code)
+
+
+def _with_lead(verdict: Verdict, lead: str) -> Verdict:
+    """Put words before the reason of a verdict."""
+    return replace(verdict, reason=f"{lead}{verdict.reason}", before=f"{lead}{verdict.before}")
 
 
 def _count_in_words(limits: Sequence[ComparedLimit], became: str) -> str:
@@ -69,14 +75,25 @@ def _decide_against(decision: Decision, change: ComparedLimit | None) -> Decisio
         remedy=_REMEDY,
         waiver=None,
         cause="unmeasured",
+        restates="",
     )
 
 
 def _worsened(decision: Decision, change: ComparedLimit) -> Decision:
     """Return a decision as a violation, because the limited number became worse."""
     reason = f"{WORSE}, beyond the interval of the change: {change.reason}"
+    restates = ""
     if decision.outcome == "violated":
         reason = f"{decision.reason}; {reason}"
+        restates = decision.restates
     if decision.waiver is not None:
         reason = f"{reason}; its waiver accepts the leak, not a larger one"
-    return replace(decision, outcome="violated", reason=reason, remedy="", waiver=None, cause=None)
+    return replace(
+        decision,
+        outcome="violated",
+        reason=reason,
+        remedy="",
+        waiver=None,
+        cause=None,
+        restates=restates,
+    )

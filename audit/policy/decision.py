@@ -136,21 +136,26 @@ class Counts:
         Args:
             remarks: by the name of a count, what stands behind it in brackets.
         """
-        clauses = []
+        return ", ".join(self._clauses(remarks))
+
+    @property
+    def clauses(self) -> tuple[str, ...]:
+        """The counts in words, each in a clause, the worst first."""
+        return self._clauses({})
+
+    def _clauses(self, remarks: Mapping[str, str]) -> tuple[str, ...]:
+        clauses: list[str] = []
         for name, words in COUNTED.items():
             number = getattr(self, name)
             if not number:
                 continue
             if name in remarks:
                 words = f"{words} ({remarks[name]})"
-            clauses.append((number, words))
+            limits = "" if clauses else f"of {self.limits} limits "
+            clauses.append(f"{number} {limits}{words}")
         if not clauses:
-            clauses = [(0, COUNTED["met"])]
-        first_number, first_words = clauses[0]
-        sentence = f"{first_number} of {self.limits} limits {first_words}"
-        for number, words in clauses[1:]:
-            sentence += f", {number} {words}"
-        return sentence
+            clauses = [f"0 of {self.limits} limits {COUNTED['met']}"]
+        return tuple(clauses)
 
 
 Outcome = Literal["passed", "violated", "undecided", "waived", "inapplicable", "not run"]
@@ -214,6 +219,8 @@ class Decision:
         waiver: who took responsibility, when somebody did.
         cause: why an undecided one is undecided; None for the others.
         about_text: whether it is a finding about the documents' own text, whatever the model.
+        restates: the beginning of `reason` that outcome and bounds state already; empty where they
+            state none of it.
     """
 
     limit: Limit
@@ -226,6 +233,7 @@ class Decision:
     waiver: Waiver | None = None
     about_text: bool = False
     cause: Cause | None = None
+    restates: str = ""
 
     @property
     def count_range(self) -> str:
@@ -246,6 +254,7 @@ class Verdict:
         overall: of the limits on the model.
         counts: of the limits that `overall` is about.
         counted: these counts in words, as `reason` has them; empty where it has none.
+        before, after: what stands before and behind these counts in `reason`.
         waivers: all of the policy's, with what each does.
         identity: of the policy.
         text: of the limits on what the documents' own text gives away; None where the policy has
@@ -272,6 +281,14 @@ class Verdict:
     identity: PolicyIdentity | None = None
     text_counts: bool = False
     baseline: Baseline | None = None
+    before: str = ""
+    after: str = ""
+
+    def reason_with(self, counted: str) -> str:
+        """Return the reason with other words in the place of its counts; as it is without counts."""
+        if not self.counted:
+            return self.reason
+        return f"{self.before}{counted}{self.after}"
 
     @property
     def stamp(self) -> str:

@@ -76,14 +76,18 @@ def verdict_on_text(policy: Policy, decisions: Sequence[Decision]) -> Verdict:
     counts = count(on_text)
     overall, reason = _overall(counts, "no limit of the policy could be checked on the text alone")
     code, uncovered = exit_code(policy, overall, on_text)
+    before = "on the text alone, "
+    after = f"; no model was audited{uncovered}"
     return Verdict(
         policy.name,
         overall,
         tuple(decisions),
         code,
-        f"on the text alone, {reason}; no model was audited{uncovered}",
+        f"{before}{reason}{after}",
         counts=counts,
-        counted=counts.sentence,
+        counted=counts.sentence if _is_checked(counts) else "",
+        before=before,
+        after=after,
     )
 
 
@@ -107,13 +111,16 @@ def verdict_on_model(
     on_text = [decision for decision in decisions if decision.about_text]
     counts = count(on_model)
     overall, reason = _overall(counts, "no limit of the policy could be checked on this model")
-    counted = counts.sentence
+    counted = counts.sentence if _is_checked(counts) else ""
+    before = ""
+    after = ""
     if overall in ("passed", "waived"):
         counted = name_unexamined(counts, record, on_model)
-        reason = f"{counted}{_name_unproven(record, unasked)}"
+        reason = counted
+        after = _name_unproven(record, unasked)
     if contradicted is not None:
         overall = "violated"
-        reason = f"{contradicted}; {reason}"
+        before = f"{contradicted}; "
     text: Overall | None = None
     text_reason = ""
     if on_text:
@@ -126,18 +133,21 @@ def verdict_on_model(
         if text is not None:
             worst = min(overall, text, key=_WORST_FIRST.index)
     code, uncovered = exit_code(policy, worst, deciding)
+    after = f"{after}{uncovered}"
     return Verdict(
         policy.name,
         overall,
         tuple(decisions),
         code,
-        f"{reason}{uncovered}",
+        f"{before}{reason}{after}",
         text,
         text_reason,
         contradicted,
         counts,
         counted,
         text_counts=gates,
+        before=before,
+        after=after,
     )
 
 
@@ -149,6 +159,11 @@ def count(decisions: Sequence[Decision]) -> Counts:
     return Counts(**counts)
 
 
+def _is_checked(counts: Counts) -> bool:
+    """Tell whether anything is known of any limit, so that the reason of a verdict counts them."""
+    return bool(counts.undecided or counts.examined)
+
+
 def _overall(counts: Counts, unchecked: str) -> tuple[Overall, str]:
     """Return the worst of what became of limits, and why.
 
@@ -158,7 +173,7 @@ def _overall(counts: Counts, unchecked: str) -> tuple[Overall, str]:
         return "violated", counts.sentence
     if counts.undecided:
         return "undecided", counts.sentence
-    if not counts.examined:
+    if not _is_checked(counts):
         return "undecided", unchecked
     if counts.waived:
         return "waived", counts.sentence

@@ -77,7 +77,17 @@ def write_decision(finding: Finding) -> Decision:
         finding.p_value,
         about_text=facts.about_text,
         cause=finding.cause,
+        restates=_restated(finding),
     )
+
+
+def _restated(finding: Finding) -> str:
+    """Return the beginning of a reason that says no more than outcome and bounds."""
+    if finding.ground is Ground.CONFIRMED:
+        return CONFIRMED
+    if finding.ground is Ground.WITHIN:
+        return what_is_within(finding.facts.limit, _measured(finding))
+    return ""
 
 
 def reason_of(finding: Finding) -> str:

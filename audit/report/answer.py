@@ -94,10 +94,7 @@ def name_documents(record: AuditRecord | None, text: str) -> str:
 
 
 def _explain_undecided(verdict: Verdict) -> str:
-    reason = verdict.reason
-    if verdict.counted:
-        reason = reason.replace(verdict.counted, "")
-    reason = reason.strip(" :,;")
+    reason = verdict.reason_with("").strip(" :,;")
     sentences = f"{sentence_case(reason)}. " if reason else ""
     if verdict.exit_code == 0:
         return f"{sentences}Undecided is not a pass. The policy lets it through with a warning."

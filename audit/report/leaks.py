@@ -23,9 +23,13 @@ def untested(facts: Facts) -> str:
 
 
 def headline(facts: Facts) -> str:
-    """Return the verdict's reason, how the policy is looser, and the findings that no limit is about."""
-    verdict = facts.verdict
-    return f"{verdict.reason}{looser_policy(verdict)}{findings_outside(facts)}"
+    """Return the verdict's reason, and what qualifies it."""
+    return f"{facts.verdict.reason}{qualified(facts)}"
+
+
+def qualified(facts: Facts) -> str:
+    """Say how the policy is looser, and count the findings that no limit of it is about."""
+    return f"{looser_policy(facts.verdict)}{findings_outside(facts)}"
 
 
 def looser_policy(verdict: Verdict) -> str:

@@ -11,7 +11,6 @@ from audit.attacks.figure_text import Form, TableColumn, TableRow, TableSpec
 from audit.attacks.text import AttackText
 from audit.measurements import Estimate, Measurement, Unresolved
 from audit.policy import Decision
-from audit.policy.reasons import what_is_within
 from audit.report import numbers
 from audit.report.answer import LABELS
 from audit.report.templates import ResultIndex
@@ -21,7 +20,6 @@ OUTCOME_LABELS = LABELS["outcomes"]
 RAN_LABELS = {**OUTCOME_LABELS, **LABELS["ran"]}
 """The same for the worst limit of an attack that ran; "": no limit is on the attack."""
 NULL_LABELS = LABELS["nulls"]
-CONFIRMED = "the leak above the limit is confirmed"
 
 
 @dataclass(frozen=True)
@@ -212,14 +210,10 @@ def _decision_note(decision: Decision) -> str:
     """Return what a decision's outcome does not say already, and what would decide it."""
     if decision.cause == "weakened":
         return "the attacker was not at its full strength, see what was not examined"
-    reason = decision.reason.removeprefix(CONFIRMED)
-    if (
-        decision.outcome == "passed"
-        and decision.measured is not None
-        and _interval_is_within(decision)
-    ):
-        # The interval that the row shows says it already.
-        reason = reason.removeprefix(what_is_within(decision.limit, decision.measured))
+    reason = decision.reason
+    # Of a limit that is met the interval that the row shows has to say it.
+    if decision.outcome != "passed" or _interval_is_within(decision):
+        reason = reason[len(decision.restates) :]
     notes = [reason.lstrip(",; ")]
     if decision.remedy:
         notes.append(f"to decide it: {decision.remedy}")

@@ -208,3 +208,12 @@ def test_page_one_names_the_row_of_which_a_gain_without_the_model_is_taken_off()
     assert decision_view(facts).leak.endswith(
         "In row 1 what an attacker gains without the model is taken off too."
     )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_verdict_keeps_its_counts_apart_from_the_rest_of_its_reason(name):
+    verdict = CASES[name]()[1]
+    assert verdict.reason_with(verdict.counted) == verdict.reason
+    assert ", ".join(verdict.counts.clauses) == verdict.counts.sentence
+    for limit in verdict.decisions:
+        assert limit.reason.startswith(limit.restates)

@@ -74,6 +74,7 @@ def nothing():
     )
     why = "no limit of the policy could be checked on this model"
     changes = {"decisions": unchecked, "overall": "undecided", "exit_code": 11, "reason": why}
+    changes["counted"] = ""
     return record, dataclasses.replace(verdict, **changes), policy
 
 

@@ -169,27 +169,20 @@ def _report_line(out: Path | None) -> list[str]:
 
 def _stamped_lines(verdict: Verdict, facts: Facts | None, *, decides_exit: bool) -> list[_Stamped]:
     """Return the verdict on the text, where there is one, then the verdict."""
-    reason = verdict.reason
+    # A line above has the other counts.
+    reason = verdict.reason_with(verdict.counts.clauses[0])
     if facts is not None:
-        from audit.report import leaks
+        from audit.report.leaks import qualified
 
-        reason = leaks.headline(facts)
+        reason = f"{reason}{qualified(facts)}"
     code = f", exit code {verdict.exit_code}" if decides_exit else ""
-    counted = verdict.counts.sentence.partition(", ")[0]
-    text = f"{_shortened(reason, verdict, counted)}  (policy {verdict.policy}{code})"
+    text = f"{reason}  (policy {verdict.policy}{code})"
     lines = [_Stamped(verdict.stamp, verdict.overall, text)]
     if verdict.text is not None:
         stamp = LABELS["outcomes"][verdict.text].upper()
         why = f"the redacted text itself: {verdict.text_reason}"
         lines.insert(0, _Stamped(stamp, verdict.text, why))
     return lines
-
-
-def _shortened(reason: str, verdict: Verdict, counted: str) -> str:
-    """Return a verdict's reason with the first of its counts alone: a line above has the others."""
-    if not verdict.counted:
-        return reason
-    return reason.replace(verdict.counted, counted)
 
 
 def _show_worst_limits(
@@ -206,7 +199,7 @@ def _show_worst_limits(
     outcome = _worst_outcome(verdict)
     limits = _limits_with(verdict, outcome)
     word = LABELS["outcomes"][outcome]
-    clauses = verdict.counts.sentence.partition(", ")[2]
+    clauses = ", ".join(verdict.counts.clauses[1:])
 
     def left_out(n_limits: int) -> str:
         """Say how many limits of this outcome are not shown, and what became of the others."""
