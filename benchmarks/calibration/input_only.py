@@ -46,7 +46,7 @@ from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membershi
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT
 from audit.measurements import Estimate
-from audit.policy import load
+from audit.policy import Policy, load
 from audit.record import Result
 from benchmarks.calibration import simulated_attacks
 from benchmarks.calibration.simulated_audits import decisions_of, fewer_resamples
@@ -300,27 +300,54 @@ def rows_of_audits(audits: int) -> Iterator[str]:
         "memorisation": "net",
     }
     for attack, metric in kinds.items():
-        policy = load("default")
-        policy = replace(
-            policy, limits=tuple(one for one in policy.limits if one.attack == attack), demands=()
-        )
-        limit = next(one.max for one in policy.limits if one.metric == metric) or 0.0
-        name = UNASKED if attack == "memorisation" else "input_only"
+        policy = _policy_on(attack)
         for documents, factor in product((100, 150, 300), (None, 0, 2, 4)):
-            leak = {f"{attack} {name}": (factor or 0) * limit}
-            contexts = WAYS[: None if factor is not None else -1]
-            held = 0 if factor is None else 2
-            audit = simulated_attacks.Audit(
-                documents, leak=leak, input_only=held, contexts=contexts
-            )
+            audit = _planted_audit(attack, metric, policy, documents, factor)
             n = audits // 5 if factor else audits
             counts = Counter(_simulated(attack, metric, audit, policy, seed) for seed in range(n))
-            planted = (
-                "none, all values named" if factor is None else f"{factor} x" if factor else "none"
-            )
-            row = [attack, documents, planted, *(f"{counts[one]} of {n}" for one in OUTCOMES)]
+            cells = [f"{counts[outcome]} of {n}" for outcome in OUTCOMES]
+            row = [attack, documents, _words_of_factor(factor), *cells]
             print(row, flush=True)
             yield f"| {' | '.join(map(str, row))} |"
+
+
+def _policy_on(attack: str) -> Policy:
+    """Give the default policy with the limits of one attack alone, and without demands."""
+    policy = load("default")
+    limits = tuple(limit for limit in policy.limits if limit.attack == attack)
+    return replace(policy, limits=limits, demands=())
+
+
+def _planted_audit(
+    attack: str, metric: str, policy: Policy, documents: int, factor: int | None
+) -> simulated_attacks.Audit:
+    """Describe an audit whose values of the input alone leak so many times the limit.
+
+    Args:
+        attack: the attack.
+        metric: metric of the limit.
+        policy: policy with the limit.
+        documents: documents of a side.
+        factor: multiple of the limit; None: all values are named.
+    """
+    if factor is None:
+        leak = {_leak_name(attack): 0.0}
+        return simulated_attacks.Audit(documents, leak=leak, input_only=0, contexts=WAYS[:-1])
+    most = next(limit.max for limit in policy.limits if limit.metric == metric) or 0.0
+    leak = {_leak_name(attack): factor * most}
+    return simulated_attacks.Audit(documents, leak=leak, input_only=2, contexts=WAYS)
+
+
+def _leak_name(attack: str) -> str:
+    """Name the leak of values that stand in the input alone."""
+    return f"memorisation {UNASKED}" if attack == "memorisation" else f"{attack} input_only"
+
+
+def _words_of_factor(factor: int | None) -> str:
+    """Say in words what is planted."""
+    if factor is None:
+        return "none, all values named"
+    return f"{factor} x" if factor else "none"
 
 
 def _simulated(

@@ -303,33 +303,36 @@ def _evasion(numbers: Numbers) -> list[str]:
             if clean is None:
                 continue
             paper = EVADED.get((embedding, name))
-            told = "-" if paper is None else f"{paper:.3f}"
-            cells = ["-" if row is None else _words(row.accuracy) for row in (clean, unaware)]
-            for row in (folded, retrained):
-                cells += (
-                    ["-", "-"]
-                    if row is None or row.change is None
-                    else [_words(row.accuracy), _words(row.change)]
-                )
-            lift = "-" if retrained is None else _words(retrained.lift_over_length)
-            rows.append(
-                [EMBEDDINGS[embedding], NAMES[name], told, *cells, lift, str(clean.n_folds)]
-            )
-            changes = [
-                row.change
-                for row in (folded, retrained)
-                if row is not None and row.change is not None
-            ]
+            cells = ["-" if paper is None else f"{paper:.3f}", _words(clean.accuracy)]
+            cells.append("-" if unaware is None else _words(unaware.accuracy))
+            cells += _changed_cells(folded)
+            cells += _changed_cells(retrained)
+            cells.append("-" if retrained is None else _words(retrained.lift_over_length))
+            rows.append([EMBEDDINGS[embedding], NAMES[name], *cells, str(clean.n_folds)])
+            changes = _changes_of(folded, retrained)
             if changes:
                 tried += 1
                 if all(change.high < 0 for change in changes):
                     fallen.append(f"{EMBEDDINGS[embedding]}, {NAMES[name]}")
-    said = (
-        f"Every attacker who knows of evasion was lowered by it in {len(fallen)} of {tried} rows"
-        + (f" ({'; '.join(fallen)})" if fallen else "")
-        + ". A defence is credited only against an attacker that knows it, and folding costs one line."
+    where = f" ({'; '.join(fallen)})" if fallen else ""
+    sentences = (
+        "Every attacker who knows of evasion was lowered by it in "
+        f"{len(fallen)} of {tried} rows{where}. A defence is credited only against an attacker "
+        "that knows it, and folding costs one line."
     )
-    return [*_table(head, rows), "", said]
+    return [*_table(head, rows), "", sentences]
+
+
+def _changed_cells(row: Row | None) -> list[str]:
+    """Write the accuracy of an attacker on evaded text, and its change."""
+    if row is None or row.change is None:
+        return ["-", "-"]
+    return [_words(row.accuracy), _words(row.change)]
+
+
+def _changes_of(*attackers: Row | None) -> list[Interval]:
+    """List the changes of those attackers that were tried."""
+    return [row.change for row in attackers if row is not None and row.change is not None]
 
 
 def _attackers(numbers: Numbers, embedding: Embedding, name: str) -> tuple[Row | None, ...]:

@@ -254,32 +254,46 @@ def _question(one: Audited) -> str:
         return (
             f"**not testable**: no memorisation is shown in the exact context (net {words(net)})."
         )
-    asked = [context for context in QUESTION_CHANGED if context in one.contexts]
-    seen = [context for context in one.contexts if context.startswith(PAGE_CHANGED)]
-    changes = {
-        (page, question): change[0]
-        for question in asked
-        for page in seen
-        if (change := compared(one.extraction(question), one.extraction(page))) is not None
-    }
+    changes = _changes(one)
     if not changes:
         return "**not tested**: no changed question and changed page were tried together."
-    more = [pair for pair, change in changes.items() if change.difference.low > 0]
-    less = [pair for pair, change in changes.items() if change.difference.high < 0]
-    verdict = (
-        "shown"
-        if len(more) == len(changes)
-        else "shown in part"
-        if more and not less
-        else "not shown"
+    n_more = sum(change.difference.low > 0 for change in changes.values())
+    n_less = sum(change.difference.high < 0 for change in changes.values())
+    verdict = _verdict_on_pages(n_more, n_less, len(changes))
+    text = (
+        f"**{verdict}**: the page changed leaves more than the question changed in {n_more} of "
+        f"{len(changes)} comparisons, less in {n_less}; in the others the interval holds 0.\n"
     )
-    if less:
-        verdict = "the opposite is shown" if len(less) == len(changes) else "contradictory"
-    text = f"**{verdict}**: the page changed leaves more than the question changed in {len(more)} of {len(changes)} "
-    text += f"comparisons, less in {len(less)}; in the others the interval holds 0.\n"
     return text + "\n".join(
         _pair(page, question, change) for (page, question), change in changes.items()
     )
+
+
+def _changes(audited: Audited) -> dict[tuple[str, str], Change]:
+    """Compare what each changed question leaves with what each changed page leaves."""
+    pages = [context for context in audited.contexts if context.startswith(PAGE_CHANGED)]
+    changes = {}
+    for question in QUESTION_CHANGED:
+        if question not in audited.contexts:
+            continue
+        for page in pages:
+            change = compared(audited.extraction(question), audited.extraction(page))
+            if change is not None:
+                changes[page, question] = change[0]
+    return changes
+
+
+def _verdict_on_pages(n_more: int, n_less: int, n_all: int) -> str:
+    """Say whether a changed page leaves more than a changed question."""
+    if n_less == n_all:
+        return "the opposite is shown"
+    if n_less:
+        return "contradictory"
+    if n_more == n_all:
+        return "shown"
+    if n_more:
+        return "shown in part"
+    return "not shown"
 
 
 def _pair(page: str, question: str, change: Change) -> str:

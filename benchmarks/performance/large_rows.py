@@ -125,36 +125,35 @@ def queries_of(kind: str, target: Any) -> list[list[Any]]:
     from audit.corpus.images import PageView
     from audit.targets import interface
 
+    n_words = 110 if kind == "llama" else 50
+
     def page(number: int) -> PageView:
         noise = np.random.default_rng(number).integers(0, 255, (SIDE, SIDE, 3), dtype=np.uint8)
-        texts = [f"word{number}{index:03d}" for index in range(110 if kind == "llama" else 50)]
         words = [
-            Word(text, (4.0, 4.0 + index, 60.0, 12.0 + index)) for index, text in enumerate(texts)
+            Word(f"word{number}{index:03d}", (4.0, 4.0 + index, 60.0, 12.0 + index))
+            for index in range(n_words)
         ]
         return PageView(tuple(words), (SIDE, SIDE), lambda: Image.fromarray(noise))
 
     views = [page(number) for number in range(PAGES)]
     if kind == "layoutlm":
-        documents = [
-            Document(
-                f"m{number}",
-                "member",
-                view.words,
-                entities=(Entity("e", "total", "amount", (3,)),),
-                size=view.size,
-            )
-            for number, view in enumerate(views)
-        ]
-        encoded = [target.encode(document) for document in documents]
         candidates = np.arange(10, 10 + CANDIDATES)
-        return [[interface.TrainingLoss(own, 20, candidates) for own in encoded]]
-    asked = [
-        (view, f"What is value {number} here?") for view in views for number in range(QUESTIONS)
-    ]
-    return [
-        [interface.Answer(*one) for one in asked],
-        [interface.AnswerLoss(*one, "12.50") for one in asked],
-    ]
+        losses = []
+        for number, view in enumerate(views):
+            total = Entity("e", "total", "amount", (3,))
+            document = Document(
+                f"m{number}", "member", view.words, entities=(total,), size=view.size
+            )
+            losses.append(interface.TrainingLoss(target.encode(document), 20, candidates))
+        return [losses]
+    answers = []
+    answer_losses = []
+    for view in views:
+        for number in range(QUESTIONS):
+            question = f"What is value {number} here?"
+            answers.append(interface.Answer(view, question))
+            answer_losses.append(interface.AnswerLoss(view, question, "12.50"))
+    return [answers, answer_losses]
 
 
 def opened(kind: str, folder: Path, dtype: str) -> Any:

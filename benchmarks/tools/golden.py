@@ -300,19 +300,12 @@ def table(rows: Mapping[str, tuple[Facts, Facts]]) -> str:
     for sample, (base, tree) in rows.items():
         differing = compare(base, tree)
         cells = [sample, f"{base['exit code of scan']}, {tree['exit code of scan']}"]
+        n_both = Counter(map(kind_of, base.keys() & tree.keys()))
+        n_single = Counter(kind_of(name) for name, pair in differing.items() if MISSING in pair)
+        n_differing = Counter(map(kind_of, differing))
         for kind in KINDS:
-            single = [
-                name
-                for name, pair in differing.items()
-                if MISSING in pair and kind_of(name) == kind
-            ]
-            changed = [
-                name
-                for name, pair in differing.items()
-                if MISSING not in pair and kind_of(name) == kind
-            ]
-            n_both = sum(kind_of(name) == kind for name in base.keys() & tree.keys())
-            cells += [f"{n_both:,}", f"{len(changed):,}", f"{len(single):,}"]
+            n_changed = n_differing[kind] - n_single[kind]
+            cells += [f"{n_both[kind]:,}", f"{n_changed:,}", f"{n_single[kind]:,}"]
         lines.append(f"| {' | '.join(cells)} |")
         listed += list_differences(sample, differing)
     if listed:

@@ -7,7 +7,7 @@ What an attack's parameters are fitted on must not be what it is judged on
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -50,6 +50,14 @@ class Halves:
     public: tuple[Document, ...]
 
 
+def group_copies(documents: Iterable[Document]) -> list[list[Document]]:
+    """Group documents of the same words: they are divided together."""
+    copies: dict[tuple[str, ...], list[Document]] = defaultdict(list)
+    for document in documents:
+        copies[tuple(word.text for word in document.words)].append(document)
+    return list(copies.values())
+
+
 def halves(corpus: Corpus, share: float, seed: int) -> Halves:
     """Divide the public documents at random; member and held-out documents are not looked at.
 
@@ -62,10 +70,7 @@ def halves(corpus: Corpus, share: float, seed: int) -> Halves:
         ManifestError: a part would have fewer than `MIN_DOCUMENTS` documents.
     """
     documents = corpus.of("public")
-    copies: dict[tuple[str, ...], list[Document]] = defaultdict(list)
-    for document in documents:
-        copies[tuple(word.text for word in document.words)].append(document)
-    groups = list(copies.values())
+    groups = group_copies(documents)
     chosen: set[str] = set()
     for index in np.random.default_rng([seed, *b"halves"]).permutation(len(groups)):
         if len(chosen) < round(share * len(documents)):

@@ -117,6 +117,35 @@ def train_lilt(folder: Path, pages: Sequence[Page], vocabulary: Path) -> None:
     _train_tagger(folder, LiltForTokenClassification, LiltConfig, own, words, pages, boxes=True)
 
 
+NO_BOX = [0, 0, 0, 0]
+
+
+def _targets_of(
+    words_of_tokens: Sequence[int | None], tags: Sequence[str], names: Sequence[str]
+) -> list[int]:
+    """Give the class of the first token of each word; other tokens have none."""
+    targets = []
+    before = None
+    for word in words_of_tokens:
+        if word is None or word == before:
+            targets.append(-100)
+        else:
+            targets.append(names.index(tags[word]))
+        before = word
+    return targets
+
+
+def _boxes_of(words_of_tokens: Sequence[int | None], page: Page) -> list[list[int]]:
+    """Give the box of each token: its word's."""
+    boxes = []
+    for word in words_of_tokens:
+        if word is None:
+            boxes.append(NO_BOX)
+        else:
+            boxes.append([round(side) for side in page.boxes[word]])
+    return boxes
+
+
 def _train_tagger(
     folder: Path,
     kind: Any,
@@ -142,33 +171,27 @@ def _train_tagger(
         words([*page.words], is_split_into_words=True, truncation=True, max_length=512)
         for page in pages
     ]
-    rows = [one["input_ids"] for one in encoded]
-    owners = [one.word_ids() for one in encoded]
+    rows = [encoding["input_ids"] for encoding in encoded]
+    owners = [encoding.word_ids() for encoding in encoded]
     targets = [
-        [
-            -100 if word is None or word == before else names.index(tags[word])
-            for before, word in zip([None, *own], own, strict=False)
-        ]
-        for own, tags in ((own, page.tags()) for own, page in zip(owners, pages, strict=True))
+        _targets_of(words_of_tokens, page.tags(), names)
+        for words_of_tokens, page in zip(owners, pages, strict=True)
     ]
-    none = [0, 0, 0, 0]
-    places = [
-        [none if word is None else [round(side) for side in page.boxes[word]] for word in own]
-        if boxes
-        else []
-        for own, page in zip(owners, pages, strict=True)
-    ]
+    places = []
+    if boxes:
+        for words_of_tokens, page in zip(owners, pages, strict=True):
+            places.append(_boxes_of(words_of_tokens, page))
 
     def batches(epoch: int) -> Iterator[dict[str, Any]]:
         for batch in shuffled(len(rows))(epoch):
-            given = {
+            inputs = {
                 "input_ids": padded([rows[index] for index in batch], words.pad_token_id),
                 "attention_mask": padded([[1] * len(rows[index]) for index in batch], 0),
                 "labels": padded([targets[index] for index in batch], -100),
             }
-            yield given | (
-                {"bbox": padded([places[index] for index in batch], none)} if boxes else {}
-            )
+            if boxes:
+                inputs["bbox"] = padded([places[index] for index in batch], NO_BOX)
+            yield inputs
 
     fit(model, batches, rate=2e-3, until=0.002, most=150)
     save(folder, model, words)
