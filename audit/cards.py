@@ -266,7 +266,7 @@ class Timing:
     Attributes:
         seconds: seconds that this run took.
         outcomes: outcomes of the trials of all attacks.
-        resumed: of these, how many were read from the journals of earlier runs.
+        resumed: number of these that were read from the journals of earlier runs.
         oldest, newest: when the first and the last of these were computed; None where all are this
             run's own, or where nothing says when the first one was.
         same_policy: whether the runs that began these journals declared the record's policy, before

@@ -50,7 +50,7 @@ class References:
 
         Args:
             models: models by role, in the order in which those of one kind are numbered.
-            members: for every split model, the ids of the documents it was trained on.
+            members: ids of the documents that each split model was trained on.
         """
         return cls(
             auxiliary=cast("TokenTarget | None", models.get("auxiliary")),

@@ -60,9 +60,9 @@ class Estimate:
         method: method of the interval, in words.
         bounds: one-sided bounds at `ALPHAS`, for tests against a limit. A level that the data
             cannot give is left out.
-        total: of a count, how many of `unit` the documents of training hold that could be tried:
-            what it counts, and what it is scaled to. None: it is no count, or one of an older
-            version, of what was tried.
+        total: number of `unit`, for a count, that the documents of training hold that could be
+            tried: what it counts, and what it is scaled to. None: it is no count, or one of an
+            older version, of what was tried.
         open_above: whether nothing bounds the number from above: it is at least `low`, and `high`
             and upper bounds are of what the test could see.
         pass_alpha: the one-sided level of the bounds that must lie within a limit for a pass. None:
@@ -350,8 +350,8 @@ class Coverage:
         attacked: fields, values, questions or documents of training that this scan attacked.
         total: number of them in the documents of training, attacked or not.
         unit: what is counted, plural.
-        unique: of the attacked, those whose value occurs in no other document; None: the attack
-            does not count them.
+        unique: those of the attacked whose value occurs in no other document; None: the attack does
+            not count them.
     """
 
     category: str

@@ -76,11 +76,11 @@ class Result:
         unvouched: whether `confounded` says that a blind check over too few units cannot vouch for
             the comparison, where nothing else confounds it.
         controls: bounds on what such an explanation can amount to; empty where there are none.
-        methods: for a metric that policies limit, the measurements that a limit on it is held
-            against, one for each method of the attack, itself among them, fixed before the scan; a
-            metric that is no key stands for itself.
-        joined: for a metric whose methods another one of them joins, its measurement. A pass needs
-            the bounds of that one within the limit, and of the others their number.
+        methods: measurements that a limit is held against, by the metric that policies limit: one
+            for each method of the attack, itself among them, fixed before the scan; a metric that
+            is no key stands for itself.
+        joined: measurement that joins the methods of a metric, by the metric. A pass needs the
+            bounds of that one within the limit, and of the others their number.
         coverage: how much of what could leak was tried, in all and by category.
         about_text: metrics that say what the documents themselves give away, whatever the model.
         checks: tests that can only leave limits undecided, with their p-values

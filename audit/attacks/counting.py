@@ -81,7 +81,7 @@ class Population:
         by_lot: whether a lot chose which documents are members, so that luck alone differs between
             the sides.
         n_rows: rows that could be tried, by document and stratum.
-        n_same: of these, the rows that hold a value, by document and value.
+        n_same: rows of these that hold a value, by document and value.
         chances: chances by stratum, see `leaking.chances_to_be_tried`.
     """
 
@@ -107,10 +107,10 @@ class Population:
         Args:
             offered: all rows that could be tried, of both sides, drawn as `attacks.budget.sample`
                 draws them.
-            tried: those that were.
-            by_lot: see above.
-            measured: of these, what the attack measured anything of; None: all. Of the values that
-                were not tried, as large a share is taken to be measurable.
+            tried: rows that were tried.
+            by_lot: whether a lot chose the members, see above.
+            measured: rows of these that the attack measured anything of; None: all. Of the values
+                that were not tried, as large a share is taken to be measurable.
         """
         n_rows = Counter((row.document, row.stratum) for row in offered)
         n_tried = Counter((row.document, row.stratum) for row in tried)
@@ -202,7 +202,7 @@ class TriedValues(DocumentColumns):
         cluster: a number for the document.
         value: a number for what the value says.
         attack, baseline: how far it was found with the model and without it, in [0, 1].
-        weight: of how many values it is one, see `Population.weights`.
+        weight: number of values that it stands for, see `Population.weights`.
     """
 
     member: Bools

@@ -55,7 +55,7 @@ class Field:
         entity: what it is.
         page: the page, or the window of it, that holds the field; None where it fits into none.
         whole: positions of all its tokens, left to right.
-        positions: of those that are rebuilt.
+        positions: positions of the tokens that are rebuilt.
         length: "usual" from `min_tokens` to `max_tokens` tokens, the paper's; others are reported
             apart.
         part: the field, or its first or last `max_tokens` tokens where it has more.

@@ -158,8 +158,8 @@ class ValueColumns(DocumentColumns):
         category: names.
         cluster: a number for the value's document.
         value: a number for what the value says.
-        weight: of how many values it is one (`counting.Population.weights`); 1 where all were
-            tried.
+        weight: number of values that it stands for (`counting.Population.weights`); 1 where all
+            were tried.
     """
 
     member: Bools

@@ -239,7 +239,7 @@ def clear(page: PageView, answers: Sequence[str]) -> Generator[Request, Any, Cle
     Used with `yield from`.
 
     Args:
-        page: as it is.
+        page: page as it is.
         answers: the accepted answers, one at least.
     """
     removal = remove(page, answers)

@@ -44,7 +44,7 @@ class Threat(StrictModel):
         access: what all of the attack needs of the model.
         knowledge: what the attacker knows beside it, as the end of a sentence.
         least: what a weaker part of the attack can do with; None: no part can do with less.
-        least_for: that part, in a few words.
+        least_for: description of that part, in a few words.
         effort: parameters that set the cost of one trial, by name, with labels that follow their
             number.
     """

@@ -144,7 +144,7 @@ def with_value(output: str, place: OutputField, value: str) -> tuple[str, int, i
     Args:
         output: the text.
         place: one of its fields.
-        value: as text; escaped here where the output is JSON.
+        value: value as text; escaped here where the output is JSON.
     """
     if " ".join(value.split()) == place.value:
         return output, place.begin, place.end

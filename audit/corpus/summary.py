@@ -73,7 +73,7 @@ class Summary:
         categories: categories by field category, those that occur, in the manifest's order.
         asked_providers: providers that can be asked after.
         warnings: plain sentences on what limits an audit of this data set.
-        canaries: None where there are none.
+        canaries: canaries of the data set; None where there are none.
         drawn: the command that drew the membership, and the day.
     """
 
@@ -307,7 +307,7 @@ class AskedProviders:
         n_in: providers in with documents kept aside.
         n_out: providers out with documents kept aside.
         unasked: providers in without one.
-        also_public: of those with documents kept aside, the ones with public documents too.
+        also_public: providers of those with documents kept aside that have public documents too.
     """
 
     n_in: int

@@ -41,7 +41,7 @@ class Table:
 
     Attributes:
         split: its name, "" where it has none.
-        place: of it, for messages.
+        place: place of it, for messages.
         columns: names.
         read: yields the rows; columns that are not named may be left out. `UsageError` where a file
             is damaged.

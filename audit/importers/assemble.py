@@ -71,9 +71,9 @@ class ImportReport:
 
     Attributes:
         documents: counts of documents by split, and "left out".
-        located: by label, fields whose words are known, by the quality of their location
+        located: fields by label whose words are known, by the quality of their location
             (`locate.QUALITIES`).
-        not_located: by label, the other fields by reason.
+        not_located: other fields by label, by reason.
         unlocated: (document id, label, reason) of every field without words; no text.
         loose: (document id, label, likeness from 0 to 1) of every field that was located loosely;
             no text.
@@ -183,7 +183,7 @@ class Assembly:
     """Makes the documents of pages, and counts for the report.
 
     Attributes:
-        task: that they are made for.
+        task: task that they are made for.
         report: takes counts of fields and notes, and sentences that the owner should read.
         labels: labels of fields, where the format fixes them; none: as found.
         tags: names of a tagger's labels in the model's order, where they are known.

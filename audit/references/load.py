@@ -202,7 +202,7 @@ def load_same_kind(
     """Load the references of the same kind that attacks want and somebody named.
 
     Args:
-        wanted: of `SAME_KIND`.
+        wanted: roles of `SAME_KIND`.
         audited: the target and its data set.
         given: folders by name. Of baselines each is a checkpoint, or a folder of checkpoints; of
             splits, what `docaudit references --train splits` wrote.

@@ -152,8 +152,7 @@ class Splits:
     Attributes:
         corpus: the data set's sha256.
         key: over all that the models depend on.
-        members: for each model, the ids of its documents, in file order. Model i lies in
-            `folder_of(i)`.
+        members: ids of the documents of each model, in file order. Model i lies in `folder_of(i)`.
     """
 
     schema: Literal[1]

@@ -254,7 +254,7 @@ def adapting(model: Any, start: CheckpointFolder, seed: int) -> Iterator[None]:
     Args:
         model: the model of `start` without the adapter's weights (`without_weights`); changed in
             place.
-        start: for a start that is no adapter nothing is done.
+        start: start of the training; where it is no adapter nothing is done.
         seed: seed of the adapter's fresh weights.
 
     Raises:

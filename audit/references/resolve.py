@@ -35,7 +35,7 @@ class LoadedReferences:
 
     Attributes:
         loaded: the references, those of one kind in the order in which they are numbered.
-        missing: for every reference that an attack needs and nobody gave, what to provide.
+        missing: what to provide for every reference that an attack needs and nobody gave.
         uncounted: why references that were given and cannot be asked what the target is asked do
             not count.
     """
@@ -286,7 +286,7 @@ def complete(
     """Train what is missing and can be trained; everything else is as `prepare` loaded it.
 
     Args:
-        prepared: see `prepare`.
+        prepared: references that were prepared, see `prepare`.
         needs: names of references.
         target: the audited checkpoint.
         cache: folder that trained references are kept in, by content.

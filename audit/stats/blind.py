@@ -47,7 +47,7 @@ class BlindCheck:
         auc: how well the best of the classifiers separates units that it was not trained on. It is
             the best of several, so that without any difference it lies above 0.5: at `chance`.
         chance: the mean of that AUC over permuted labels.
-        p_value: of it, one-sided; in (0, 1].
+        p_value: p-value of it, one-sided; in (0, 1].
         power: the chance that a difference which these classifiers see as an AUC of `ADVERSARY`
             gives p <= `SIGNIFICANT`, in [0, 1]; 0 where no feature varies. It says nothing of
             differences that they do not see.

@@ -218,7 +218,7 @@ def weighted_mean(values: Floats, weights: Floats | None) -> float:
 
     Args:
         values: shape (n,), at least one.
-        weights: of how many rows each is one, positive, shape (n,); None: all alike.
+        weights: number of rows that each stands for, positive, shape (n,); None: all alike.
     """
     if weights is None:
         return float(values.mean())
@@ -317,7 +317,7 @@ def beta_interval(
         value: value in [0, 1].
         n: rows that the value averages.
         clusters: number of clusters.
-        effective: as how many they count, see `effective_number`; None: `clusters`.
+        effective: number of clusters that they count as, see `effective_number`; None: `clusters`.
         note: appended to the method; by default that resampling shows no spread.
     """
     effective = float(clusters) if effective is None else effective

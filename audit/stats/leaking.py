@@ -183,7 +183,7 @@ def scale_lower(counts: npt.ArrayLike, n: int, total: int, tails: Floats) -> Flo
     Args:
         counts: units among the drawn ones at each level, shape (n_tails,), whole numbers.
         n: units that were drawn at random.
-        total: of so many.
+        total: number of units of the data set.
         tails: one-sided levels that the draw may miss, shape (n_tails,).
 
     Returns:

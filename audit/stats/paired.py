@@ -192,8 +192,8 @@ def ratio_difference(
     every document.
 
     Args:
-        before: of one scan.
-        after: of the other.
+        before: values of one scan.
+        after: values of the other scan.
         both: the measure before and after, with intervals; None: without documents that differ
             nothing is said.
         rng: the source of randomness.

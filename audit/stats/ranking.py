@@ -155,9 +155,9 @@ def excess_p(found: int, n: int, found_others: int, n_others: int, allowed: floa
     share of the others that makes it largest.
 
     Args:
-        found: of `n` units.
+        found: number found of `n` units.
         n: number of units, at least one.
-        found_others: of `n_others` other units.
+        found_others: number found of `n_others` other units.
         n_others: number of other units, at least one.
         allowed: the largest excess that is no finding, in [0, 1).
 

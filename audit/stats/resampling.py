@@ -460,8 +460,8 @@ def widen_to_welch(interval: Interval, first: npt.ArrayLike, second: npt.ArrayLi
 
     Args:
         interval: interval of mean(first) - mean(second).
-        first: see `welch_reach`.
-        second: see `welch_reach`.
+        first: values of one side, see `welch_reach`.
+        second: values of the other side, see `welch_reach`.
     """
     reach = welch_reach(first, second)
     value = interval.value

@@ -78,7 +78,7 @@ class InspectedModel:
         inapplicable: reasons by attack why the model cannot be attacked this way.
         trials: attack, stratum and number of trials.
         warnings: warnings that a scan gives.
-        lacking: for each reference that an attack cannot run without, what to do, a line each.
+        lacking: what to do about each reference that an attack cannot run without, a line each.
         skipped: the same by attack.
     """
 

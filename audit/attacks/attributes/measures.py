@@ -448,8 +448,8 @@ def weigh(
     Args:
         table: table of `asked`, in the same order.
         everything: values that could be tried, tried or not.
-        tried: those that were.
-        asked: of these, those that could be asked about.
+        tried: values that were tried.
+        asked: values of these that could be asked about.
         by_lot: whether a lot chose the members.
 
     Returns:

@@ -78,7 +78,8 @@ class Outcome:
         strongest_loss: its loss, nats; None where it is not finite.
         true_loss: loss of the true completion.
         enumerated: whether every completion was scored.
-        ranked: None where no reference is left, or another canary has the same completion.
+        ranked: rank of the completion; None where no reference is left, or another canary has the
+            same completion.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT

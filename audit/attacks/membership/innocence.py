@@ -232,7 +232,7 @@ def read_signs(compared: ComparedDocuments, losses: RoleLosses) -> Iterator[Sign
 
     Args:
         compared: the documents.
-        losses: of them, by id, one of each model.
+        losses: losses of them, by id, one of each model.
     """
     n_models = max(len(values) for values in losses.values())
     for place in range(n_models):
@@ -270,8 +270,8 @@ class Knowledge:
     """What the references of a role seem to know of the audited documents.
 
     Attributes:
-        p_value: for references that saw neither side; corrected for all pairs of splits and all
-            models of the role.
+        p_value: p-value for references that saw neither side; corrected for all pairs of splits and
+            all models of the role.
         reason: a sentence on the strongest sign.
         of_audited: whether some sign separates members from held-out documents.
     """

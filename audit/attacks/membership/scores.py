@@ -70,7 +70,7 @@ class ScoredDocuments:
         missing: reasons by score why no document has it.
         unusable: documents that were tried and have no finite loss.
         documents: number of documents that have a loss, by split in words.
-        first_copy: by document, the first one of its copies in its split, itself where it has none;
+        first_copy: first one of the copies of each document in its split, itself where it has none;
             a document that is missing has none.
         lacking: role by score of the reference that it takes and the scan was not given.
         offered: members that could be scored, tried or not.

@@ -88,8 +88,8 @@ def most_frequent(answers: Sequence[str], decoys: Sequence[str]) -> str:
     The earliest of equals.
 
     Args:
-        answers: to one question, each beside its own decoy.
-        decoys: as many.
+        answers: answers to one question, each beside its own decoy.
+        decoys: decoys of the answers, as many.
 
     Returns:
         The answer as it was first written; empty where every answer is empty or a decoy.

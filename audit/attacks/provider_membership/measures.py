@@ -316,7 +316,7 @@ def entries(
     Args:
         table: table of the providers that were asked about.
         providers: all providers of the data set.
-        n_seeds: as in the measurement, so that scores are the same.
+        n_seeds: number of seeds as in the measurement, so that scores are the same.
         share: likewise.
     """
     by_name = {provider.name: provider for provider in providers}

@@ -195,7 +195,7 @@ def _jobs_of_series(
 
     Args:
         table: fields of usual length.
-        unique: of these, by method, those whose value stands in one document.
+        unique: fields of these, by method, whose value stands in one document.
         split: the split.
         player: one of `PLAYERS`.
     """

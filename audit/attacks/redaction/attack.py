@@ -245,9 +245,9 @@ class Predictions:
 
     Attributes:
         samples: the values.
-        told: by the classifier, indices into `CATEGORIES`.
-        length: by who sees the values' lengths only.
-        prior: by who knows only how common each category is.
+        told: categories by the classifier, indices into `CATEGORIES`.
+        length: categories by who sees the values' lengths only.
+        prior: categories by who knows only how common each category is.
     """
 
     samples: contexts.Samples

@@ -254,7 +254,7 @@ class LossProof:
         rows: rows by id of a canary that was put in, examples in which every token of its secret
             had a loss.
         trainable: tensors that training could change.
-        changed: of these, tensors that it did change.
+        changed: tensors of these that it did change.
     """
 
     canaries: str

@@ -130,7 +130,7 @@ class Scrubbed:
             links as they were.
         changed: indices of the words that are others now, ascending.
         n_values: sensitive values that it had, each as often as it is marked or asked for.
-        not_found: of them, those that do not stand among the words: an image may still show them.
+        not_found: those of them that do not stand among the words: an image may still show them.
     """
 
     document: Document
@@ -146,7 +146,7 @@ def scrub(document: Document, *, seed: int, planted: bool = False) -> Scrubbed:
     program, and guesses a value, cannot compute its surrogate from it beyond its form.
 
     Args:
-        document: as it was.
+        document: document as it was.
         seed: seed of the surrogates.
         planted: planted values, see `marked_values`.
 

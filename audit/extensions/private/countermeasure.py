@@ -168,7 +168,7 @@ def proves(asked: Iterable[tuple[Provable, float]], unit: str, promised: Guarant
     """Return whether a guarantee alone meets all that is asked.
 
     Args:
-        asked: see `asked_of_training`.
+        asked: what limits ask of a training, see `asked_of_training`.
         unit: unit of the guarantee; single documents prove nothing about providers.
         promised: to one unit.
     """

@@ -113,8 +113,8 @@ def load_answering(
             itself writes.
         batch_rows: number of rows of a batch, see `AnsweringTarget`.
         images: images, see `AnsweringTarget`.
-        task: of another task than "question-answering" the prompt is given as it is, without a
-            question.
+        task: task of the model; for another one than "question-answering" the prompt is given as it
+            is, without a question.
 
     Raises:
         TargetError: the folder is not a checkpoint docaudit knows, would run code, or lacks weights

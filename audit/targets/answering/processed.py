@@ -207,7 +207,7 @@ def stacked_samples(samples: Sequence[reading.Inputs], fill: Mapping[str, int]) 
 
     Args:
         samples: inputs of one sample each.
-        fill: by name of an input, what it is filled with; 0 for all others.
+        fill: values by name of the input that is filled with them; 0 for all others.
     """
     batch: reading.Inputs = {}
     for name in samples[0]:
