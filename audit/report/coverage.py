@@ -1,4 +1,4 @@
-"""What a scan tried of each class of attack, against which attacker, and which clauses that is evidence for."""
+"""Say what a scan tried of each class of attack, and which clauses that is evidence for."""
 
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
@@ -94,10 +94,10 @@ class Evidence:
 
 @dataclass(frozen=True, config=STRICT)
 class Frameworks:
-    """Laws and taxonomies, their clauses, each in its order, and all evidence, as `policies/frameworks.toml` has them.
+    """Laws and taxonomies, their clauses, and all evidence, as `policies/frameworks.toml` has them.
 
-    A test keeps that every attack is mapped and every clause has evidence or a reason why it has
-    none.
+    Each keeps its order there. A test keeps that every attack is mapped, and that every clause has
+    evidence or a reason why it has none.
     """
 
     schema: Literal[1]
@@ -110,7 +110,10 @@ class Frameworks:
         return tuple(evidence for evidence in self.mappings if clause in evidence.clauses)
 
     def alike(self, clause: Clause) -> dict[str, tuple[str, ...]]:
-        """Return the places that name the same attacks as a clause, itself included, by framework."""
+        """Return the places that name the same attacks as a clause, by framework.
+
+        The clause itself is among them.
+        """
         ids = {clause.id, *clause.alike}
         places: dict[str, tuple[str, ...]] = {}
         for item in self.clauses:
@@ -232,7 +235,7 @@ def legal_view(facts: Facts) -> LegalView:
         coverage=coverage(facts),
         threats=tuple(_threat_row(facts, attack) for attack in attacks),
         release=release(record),
-        ratio=ratio(record),
+        ratio=ratio(facts),
         clauses={framework: _clauses_of(facts, framework) for framework in shipped.frameworks},
         unmapped=tuple(title_of(attack) for attack in attacks if not shipped.of_attack(attack)),
     )
@@ -254,7 +257,9 @@ def _clauses_of(facts: Facts, framework: Framework) -> list[tuple[Clause, list[s
 
 
 def coverage(facts: Facts) -> tuple[CoverageRow, ...]:
-    """Return a row for each class of attack: those of EDPB Opinion 28/2024, and those nobody tries here.
+    """Return a row for each class of attack.
+
+    These are those of EDPB Opinion 28/2024, and those that nobody tries here.
 
     Raises:
         RenderError: `policies/frameworks.toml` is broken.
@@ -355,7 +360,10 @@ def _has_numbers(evidence: Evidence, result: Result) -> bool:
 
 
 def _outcome_for(facts: Facts, evidence: Evidence, attack: str) -> str:
-    """Say what became of the limits that the evidence is about, and whether it leaks all the same."""
+    """Say what became of the limits that the evidence is about.
+
+    It may leak all the same.
+    """
     outcomes = {
         decision.outcome
         for decision in facts.by_attack[attack].decisions
@@ -419,24 +427,23 @@ def _describe_cost(facts: Facts, threat: Threat | None, result: Result) -> str:
     return "; ".join(filter(None, parts)) or NOT_STATED
 
 
-def ratio(record: AuditRecord) -> str:
+def ratio(facts: Facts) -> str:
     """Return the ratio of declared training data to parameters; empty where there is no model."""
-    corpus = record.corpus
-    members = sum(
-        counts.get("member", 0) for counts in (corpus.documents, corpus.near_copies, corpus.unread)
-    )
-    parameters = record.target.parameters
-    if not record.target.is_model or not members or not parameters:
+    each = facts.parameters_per_document
+    if each is None:
         return ""
+    corpus = facts.record.corpus
     values = {
         "marked values": sum(corpus.fields.get("member", {}).values()),
         "questions": corpus.questions.get("member", 0),
     }
     counted = " and ".join(f"{count:,} {name}" for name, count in values.items() if count)
     more = f" (those that were audited hold {counted})" if counted else ""
-    each = parameters / members
     return LABELS["ratio"]["declared"].format(
-        members=members, more=more, parameters=parameters, each=each
+        members=facts.n_declared,
+        more=more,
+        parameters=facts.record.target.parameters,
+        each=each,
     )
 
 
@@ -451,7 +458,10 @@ def release(record: AuditRecord) -> str:
 
 
 def _sentences(facts: Facts, evidence: Sequence[Evidence]) -> Iterator[str]:
-    """Yield a sentence for each part of the report, and one for all attacks with the same outcome."""
+    """Yield a sentence for each part of the report.
+
+    All attacks with the same outcome share one.
+    """
     roles: dict[str, list[str]] = {}
     for item in evidence:
         if item.attack is None:

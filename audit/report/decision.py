@@ -340,16 +340,21 @@ def _kinds_text(facts: Facts) -> str:
     """
     came_back = [kind for kind in facts.kinds if kind.came_back]
     if came_back:
-        parts = [f"{_kind_label(kind)} ({kind.came_back:,})" for kind in came_back[:MOST_KINDS]]
-        n_others = sum(kind.came_back for kind in came_back[MOST_KINDS:])
-        if n_others:
-            parts.append(f"other kinds ({n_others:,})")
-        return ", ".join(parts)
+        return _most_kinds(came_back)
     tried = dict.fromkeys(_kind_label(kind) for kind in facts.kinds if kind.tried)
     if not tried:
         return "not tested by kind"
     nothing = "none came back; " if facts.nothing_returned else ""
     return f"{nothing}tested: {', '.join(tried)}"
+
+
+def _most_kinds(kinds: Sequence[KindFacts]) -> str:
+    """Name the first kinds with the number of values that came back, and count the others."""
+    parts = [f"{_kind_label(kind)} ({kind.came_back:,})" for kind in kinds[:MOST_KINDS]]
+    n_others = sum(kind.came_back for kind in kinds[MOST_KINDS:])
+    if n_others:
+        parts.append(f"other kinds ({n_others:,})")
+    return ", ".join(parts)
 
 
 def _kind_label(kind: KindFacts) -> str:

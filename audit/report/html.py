@@ -16,9 +16,7 @@ from audit.attacks.figure_text import Figure, HistogramFigure, ReportPart
 from audit.attacks.text import AttackText, sentence_case
 from audit.cards import PrivacyCard
 from audit.files import shipped_folder, table_beside
-from audit.measurements import Estimate
 from audit.policy import Policy, Verdict
-from audit.policy.limits import CANARIES, EPSILON, contradiction
 from audit.record import AuditRecord, Result
 from audit.report import tables
 from audit.report.answer import LABELS, UTILITY, decides_most, findings, name_documents
@@ -28,6 +26,7 @@ from audit.report.coverage import legal_view
 from audit.report.decision import decision_view
 from audit.report.facts.build import facts_of
 from audit.report.facts.definitions import Facts
+from audit.report.facts.guarantee import GuaranteeFacts, guarantee_of
 from audit.report.figures import DrawnFigure, draw, unspecified
 from audit.report.leaks import documents_used, plausibility, tried_in_part
 from audit.report.numbers import NBSP
@@ -40,7 +39,6 @@ from audit.report.templates import (
     in_one_line,
     template_errors,
 )
-from audit.stats.dp_bounds import Guarantee, balanced_accuracy
 
 MOST_OUTSIDE = 2
 """Findings that no limit is on, on page one; the annex has every measurement."""
@@ -342,7 +340,7 @@ class GuaranteeView:
     """
 
     card: PrivacyCard
-    promised: Guarantee | None
+    promised: object | None
     right: float | None
     check: str
     contradicted: bool
@@ -350,27 +348,25 @@ class GuaranteeView:
 
 def guarantee_view(record: AuditRecord) -> GuaranteeView | None:
     """Lay out the guarantee of the audited model's training; None where it claims none."""
-    card = record.dp
-    if card is None:
+    guarantee = guarantee_of(record)
+    if guarantee is None:
         return None
-    if card.epsilon is None:
-        return GuaranteeView(card, None, None, CHECKS["no guarantee"], contradicted=False)
-    promised = Guarantee(card.epsilon, card.delta, card.curve)
-    false = contradiction(record)
-    check = CHECKS["agrees" if _has_measured_epsilon(record) else "no secrets"]
-    if false:
-        check = f"{sentence_case(false)}."
-    return GuaranteeView(card, promised, balanced_accuracy(promised), check, false is not None)
-
-
-def _has_measured_epsilon(record: AuditRecord) -> bool:
-    """Test whether planted secrets gave a lower bound on epsilon."""
-    canaries = record.completed.get(CANARIES)
-    if canaries is None:
-        return False
-    return any(
-        isinstance(item, Estimate) and item.name == EPSILON for item in canaries.measurements
+    return GuaranteeView(
+        card=guarantee.card,
+        promised=guarantee.promised,
+        right=guarantee.right,
+        check=_guarantee_check(guarantee),
+        contradicted=guarantee.contradicted is not None,
     )
+
+
+def _guarantee_check(guarantee: GuaranteeFacts) -> str:
+    """Say what planted secrets show of a guarantee."""
+    if guarantee.promised is None:
+        return CHECKS["no guarantee"]
+    if guarantee.contradicted:
+        return f"{sentence_case(guarantee.contradicted)}."
+    return CHECKS["agrees" if guarantee.measured else "no secrets"]
 
 
 GENERAL: Mapping[str, str] = table_beside(__file__, "glossary.toml")["terms"]

@@ -1,4 +1,7 @@
-"""Write the notes that qualify a verdict: findings beside its limits, what was used, whose word it takes."""
+"""Write the notes that qualify a verdict.
+
+They name findings beside its limits, what was used, and whose word it takes.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -105,7 +108,10 @@ def plausibility(facts: Facts) -> Plausibility | None:
 
 
 def documents_used(record: AuditRecord) -> Iterator[str]:
-    """Say how many documents an attack used, and why, where it used fewer than the data set holds."""
+    """Say how many documents an attack used, and why.
+
+    Nothing of an attack that used all that the data set holds.
+    """
     for result in record.completed.values():
         counts = {count.name: count.value for count in result.counts}
         splits = []

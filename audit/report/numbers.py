@@ -48,7 +48,10 @@ def _decimals(value: float, digits: int) -> int:
 
 
 def _format_fixed(value: float, decimals: int) -> str:
-    """Write `value` with so many decimals, or as many more as keep it from being printed as zero."""
+    """Write `value` with so many decimals.
+
+    They are as many more as keep it from being printed as zero.
+    """
     if value == 0:
         return "0"
     if abs(value) < SMALLEST:
@@ -92,8 +95,9 @@ def _with_unit(text: str, form: Form) -> str:
 
 
 def ends(estimate: Estimate, form: Form, digits: int = 2) -> tuple[str, str]:
-    """Write both ends of the interval, each no finer than the finer one of the value and the other end.
+    """Write both ends of the interval.
 
+    Each is no finer than the finer one of the value and the other end.
     No end that differs from a value that is printed exactly is printed like it. Ends of an area
     have two decimals at least, as a share none, and are rounded outwards: there the last digit is
     the difference between telling surely and telling well.

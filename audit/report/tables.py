@@ -381,18 +381,12 @@ def compact_table(spec: TableSpec, index: ResultIndex, report: AttackText) -> Co
     """Fill one table of a part, without rows for which nothing was measured."""
     rows: list[CompactRow] = []
     measured: list[Estimate | Unresolved] = []
-    units_in_cells = any(column.n for column in spec.columns)
     for row in spec.rows:
         items = [_find(index, row.name(column.metric, column.after)) for column in spec.columns]
         present = [item for item in items if item is not None]
-        if not present:
-            continue
-        units = "" if units_in_cells else _count_units(present)
-        cells = []
-        for item, column in zip(items, spec.columns, strict=True):
-            cells.append(_fill_cell(item, report, column, row))
-        rows.append(CompactRow(row.label, units, tuple(cells)))
-        measured += present
+        if present:
+            rows.append(_compact_row(row, spec.columns, items, report))
+            measured += present
     common = _common_units(rows)
     if common:
         rows = [replace(row, units="") for row in rows]
@@ -404,6 +398,22 @@ def compact_table(spec: TableSpec, index: ResultIndex, report: AttackText) -> Co
         rows=tuple(rows),
         gaps=tuple(dict.fromkeys(gaps)),
     )
+
+
+def _compact_row(
+    row: TableRow,
+    columns: Sequence[TableColumn],
+    items: Sequence[Estimate | Unresolved | None],
+    report: AttackText,
+) -> CompactRow:
+    """Fill one row; it says how many units it counts where no cell does."""
+    cells = []
+    for item, column in zip(items, columns, strict=True):
+        cells.append(_fill_cell(item, report, column, row))
+    units = ""
+    if not any(column.n for column in columns):
+        units = _count_units([item for item in items if item is not None])
+    return CompactRow(row.label, units, tuple(cells))
 
 
 def _common_units(rows: Sequence[CompactRow]) -> str:

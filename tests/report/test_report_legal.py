@@ -115,12 +115,12 @@ def test_an_attack_that_an_older_version_lacks_is_no_gap_in_silence() -> None:
 
 
 def test_the_ratio_counts_every_declared_document_of_training() -> None:
-    record = examples.record()
+    record, verdict, _ = examples.judged(examples.record())
     copies = dataclasses.replace(record.corpus, near_copies={"member": 50})
-    text = ratio(dataclasses.replace(record, corpus=copies))
+    text = ratio(facts_of(dataclasses.replace(record, corpus=copies), verdict))
     assert text.startswith("200 training documents")
     alone = dataclasses.replace(record.target, family="no model")
-    assert ratio(dataclasses.replace(record, target=alone)) == ""
+    assert ratio(facts_of(dataclasses.replace(record, target=alone), verdict)) == ""
 
 
 def test_an_attack_of_somebody_else_is_shown_as_not_mapped(monkeypatch: pytest.MonkeyPatch) -> None:

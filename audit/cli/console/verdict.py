@@ -378,7 +378,10 @@ def _limit_rows(verdict: Verdict) -> list[Row]:
 
 
 def _open_lines(verdict: Verdict) -> list[str]:
-    """Say why limits are neither met nor exceeded: a line for all of an attack with the same reason."""
+    """Say why limits are neither met nor exceeded.
+
+    All limits of an attack with the same reason share a line.
+    """
     metrics: dict[tuple[str, str, str], list[str]] = {}
     for decision in verdict.decisions:
         if decision.outcome in ("passed", "violated"):

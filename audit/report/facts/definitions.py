@@ -97,7 +97,10 @@ class QuestionFacts:
 
     @property
     def measured(self) -> Estimate | None:
-        """Return the number of the method that decides; None where nothing was measured for a limit."""
+        """Return the number of the method that decides.
+
+        None where nothing was measured for a limit.
+        """
         return None if self.deciding is None else self.deciding.measured
 
     @property
@@ -254,12 +257,36 @@ class Facts:
 
     @property
     def leaves_findings(self) -> bool:
-        """Tell whether limits accept a measured leak, or none is about one: a pass does not answer it."""
+        """Tell whether limits accept a measured leak, or none is about one.
+
+        A pass does not answer it.
+        """
         return bool(self.accepted or self.outside)
 
     @property
+    def n_declared(self) -> int:
+        """Count the documents that the owner declares as trained on, those left out among them."""
+        corpus = self.record.corpus
+        counts = (corpus.documents, corpus.near_copies, corpus.unread)
+        return sum(by_split.get("member", 0) for by_split in counts)
+
+    @property
+    def parameters_per_document(self) -> float | None:
+        """Divide the model's parameters by the declared documents of training.
+
+        None where there is no model, or either is not known.
+        """
+        parameters = self.record.target.parameters
+        if not self.record.target.is_model or not self.n_declared or not parameters:
+            return None
+        return parameters / self.n_declared
+
+    @property
     def gives_values_back(self) -> bool:
-        """Tell whether a leak over a limit of an attack that extracts is confirmed, waived or not."""
+        """Tell whether a leak over a limit of an attack that extracts is confirmed.
+
+        It may be waived.
+        """
         return any(
             decision.outcome in ("violated", "waived") and decision.limit.attack in EXTRACTING
             for decision in self.verdict.decisions

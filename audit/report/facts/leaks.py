@@ -62,7 +62,10 @@ def _tells(record: AuditRecord) -> Iterator[_Tell]:
 
 
 def _level_of(tell: _Tell, level: float | None) -> float:
-    """Return the level of one number: methods of a metric share `LEVEL`, Holm's rule has shared the other."""
+    """Return the level of one number.
+
+    Methods of a metric share `LEVEL`; Holm's rule has shared a level of all measurements.
+    """
     if level is not None:
         return level
     return LEVEL / max(1, len(tell.methods))
@@ -71,7 +74,10 @@ def _level_of(tell: _Tell, level: float | None) -> float:
 def _leak_of(
     record: AuditRecord, tell: _Tell, p_values: Mapping[tuple[str, str], float], level: float
 ) -> MeasuredLeak | None:
-    """Return the leak that the strongest method of a metric shows; None where no method shows one."""
+    """Return the leak that the strongest method of a metric shows.
+
+    None where no method shows one.
+    """
     result = tell.result
     showing = [item for item in tell.methods if p_values[result.attack, item.name] <= level]
     if not showing:
@@ -92,7 +98,10 @@ def _leak_of(
 
 
 def _shown(tell: _Tell, strongest: Estimate) -> Estimate:
-    """Return the number that says a finding most plainly; that of the strongest method where there is none."""
+    """Return the number that says a finding most plainly.
+
+    That of the strongest method where there is none.
+    """
     if tell.plainest == tell.metric:
         return strongest
     for item in tell.result.measurements:

@@ -105,7 +105,7 @@ def _estimates_of(result: Result) -> dict[str, Estimate]:
 
 
 def _sides_of(result: Result, deciding: Decision | None) -> tuple[Estimate | None, Estimate | None]:
-    """Return what the attack reached on training and on unseen documents, by the method that decides."""
+    """Return what the attack reached on both sides, training first, by the method that decides."""
     method = _method_of(deciding)
     estimates = _estimates_of(result)
     sides = []
@@ -141,7 +141,10 @@ def _takes_off(
 
 
 def _method_of(deciding: Decision | None) -> str:
-    """Return the end of a measurement's name that stands for its method; empty for the first one."""
+    """Return the end of a measurement's name that stands for its method.
+
+    Empty for the first one.
+    """
     if deciding is None or deciding.measured is None:
         return ""
     return deciding.measured.name.removeprefix(deciding.limit.metric)
@@ -158,7 +161,10 @@ def _on_unseen(result: Result, measured: Estimate | None) -> Estimate | None:
 
 
 def _without_model(result: Result, measured: Estimate | None) -> float | None:
-    """Return what someone without the model reaches of a share; None where it is not compared with that."""
+    """Return what someone without the model reaches of a share.
+
+    None where the share is not compared with that.
+    """
     if measured is None or not _is_share(result, measured):
         return None
     return measured.null if measured.null_kind == "public model" else None

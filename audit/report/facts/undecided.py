@@ -12,7 +12,10 @@ _WORST_FIRST: tuple[Overall, ...] = ("violated", "undecided", "waived", "passed"
 
 
 def deciding_outcome(verdict: Verdict) -> Overall:
-    """Return the outcome that decides: of limits on the model, or on the text where these are worse and count."""
+    """Return the outcome that decides.
+
+    It is that of limits on the model, or on the text where these are worse and count.
+    """
     if not verdict.text_counts or verdict.text is None:
         return verdict.overall
     return min(verdict.overall, verdict.text, key=_WORST_FIRST.index)
@@ -58,7 +61,10 @@ def next_step(record: AuditRecord, verdict: Verdict) -> NextStep | None:
 
 
 def _reason_to_mend(remedy: str, decisions: list[Decision]) -> str:
-    """Return the first reason that has to be mended before another scan; empty for other remedies."""
+    """Return the first reason that has to be mended before another scan.
+
+    Empty for other remedies.
+    """
     if remedy != AGAIN:
         return ""
     for decision in decisions:
