@@ -10,7 +10,7 @@ six):
 | `docaudit.importers` | a subclass of `audit.importers.interface.Importer` |
 | `docaudit.commands` | a function that adds a command to a `typer.Typer` |
 | `docaudit.engines` | a function that makes an `Engine` from `EngineSettings` (`audit.engine.interface`) |
-| `docaudit.countermeasures` | a subclass or an instance of `audit.report.remedies.Defense` |
+| `docaudit.countermeasures` | a subclass or an instance of `audit.defenses.interface.Defense` |
 | `docaudit.sources` | a function that downloads what is named behind `NAME://`, as `audit.extensions.hub.fetch` does |
 
 Three sources are of servers (`audit.extensions.remote`): `http` and `https` open a model, `answers`

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _defenses(incomplete: str) -> list[str]:
-    from audit.report.remedies import query_defenses
+    from audit.defenses.interface import query_defenses
 
     return options.complete(query_defenses())(incomplete)
 

@@ -7,13 +7,13 @@ from fnmatch import fnmatchcase
 from audit.attacks import text_of
 from audit.attacks.figure_text import Form
 from audit.attacks.text import sentence_case
+from audit.defenses.remedy import Evidence, Remedy
 from audit.measurements import Estimate
 from audit.policy import Verdict
 from audit.report import numbers
 from audit.report.answer import UTILITY
 from audit.report.comparison import Comparison
 from audit.report.recommend import Finding, Recommendation
-from audit.report.remedies import Evidence, Remedy
 
 MOST_CHANGES = 6
 """Numbers before and after in one picture."""

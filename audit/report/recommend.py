@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from audit.attacks import text_of
 from audit.attacks.figure_text import Form
+from audit.defenses.remedy import EFFORTS, STATES, AnsweredFinding, Evidence, FindingState, Remedy
 from audit.measurements import Estimate, Measurement
 from audit.policy.limits import CANARIES, EPSILON
 from audit.policy.reading import shipped_policies
@@ -23,15 +24,7 @@ from audit.report import numbers
 from audit.report.answer import LABELS, UTILITY
 from audit.report.facts.definitions import EXTRACTING, RECOGNISING, decided_attacks
 from audit.report.facts.leaks import unlimited, within
-from audit.report.remedies import (
-    EFFORTS,
-    STATES,
-    AnsweredFinding,
-    Evidence,
-    FindingState,
-    Remedy,
-    remedies,
-)
+from audit.report.remedies import remedies
 
 if TYPE_CHECKING:
     from audit.policy import Decision, Verdict

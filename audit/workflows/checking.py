@@ -23,10 +23,10 @@ from audit.corpus.near_copies import (
     without_copies,
 )
 from audit.corpus.summary import card
+from audit.defenses.interface import QueryDefense
 from audit.engine.interface import Trial
 from audit.errors import ManifestError, UsageError
 from audit.files import table_beside
-from audit.report.remedies import QueryDefense
 from audit.targets import opening
 from audit.targets.answering.loading import is_answering
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, NumberFormat, in_format

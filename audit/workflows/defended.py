@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from audit.case import References
-from audit.report.remedies import QueryDefense
+from audit.defenses.interface import QueryDefense
 from audit.targets import opening
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.interface import Target

@@ -19,12 +19,12 @@ from audit.case import Case
 from audit.corpus.canaries.schema import read_proof
 from audit.corpus.documents import Corpus
 from audit.corpus.manifest import load as load_corpus
+from audit.defenses.interface import QueryDefense, query_defense
 from audit.engine.driver import HERE, LOCAL, make_engine
 from audit.engine.interface import Engine, EngineSettings
 from audit.errors import TargetError, UsageError
 from audit.references.provenance import FILE_NAME, adapter_of
 from audit.references.resolve import LoadedReferences, ReferencePlan, prepare
-from audit.report.remedies import QueryDefense, query_defense
 from audit.targets import opening
 from audit.targets.batching import STEP
 from audit.targets.checkpoint.folder import CheckpointFolder, stated_guarantee

@@ -21,11 +21,11 @@ from audit.corpus.canaries.pages import open_page
 from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import Copies, without_copies
 from audit.corpus.removal.tesseract import TESSERACT
+from audit.defenses.interface import QueryDefense
 from audit.engine.interface import Attempt, Trial, Work
 from audit.errors import EngineError
 from audit.files import Fetch
 from audit.references.load import share_weights
-from audit.report.remedies import QueryDefense
 from audit.targets import opening
 from audit.targets.answering.denoiser import DENOISING, Denoiser, load_denoiser
 from audit.targets.checkpoint.folder import (

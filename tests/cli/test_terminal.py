@@ -12,9 +12,9 @@ from shown_pages import decision
 
 from audit.attacks import TEXTS
 from audit.cli import app, console
+from audit.defenses.interface import DEFENSES
 from audit.report.action import first_action
 from audit.report.facts.build import facts_of
-from audit.report.remedies import DEFENSES
 
 LIMITS = [(name, metric) for name, text in TEXTS.items() for metric in text.names]
 NAMED = [text.label(metric) for text in TEXTS.values() for metric in text.names]

@@ -12,12 +12,13 @@ from scanned_worlds import make_utterances
 
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
+from audit.defenses.interface import DEFENSES
+from audit.defenses.remedy import AnsweredFinding, Remedy
 from audit.engine.interface import Progress
 from audit.errors import TargetError
 from audit.extensions.countermeasures import measuring, scans
 from audit.extensions.countermeasures.interface import RetrainedModel, TrainingDefense
 from audit.report import comparison as measured
-from audit.report.remedies import DEFENSES, AnsweredFinding, Remedy
 
 NAMES = ("ann lee", "bo", "cy", "dee", "ed fox", "flo", "gus", "hal ito")
 

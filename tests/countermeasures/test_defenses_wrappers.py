@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from audit.corpus.documents import Word
 from audit.corpus.images import PageView
+from audit.defenses.interface import query_defense, query_defenses
+from audit.defenses.rewording import Reworded
 from audit.errors import TargetError, UsageError
-from audit.extensions.countermeasures.wrappers import Paraphrase, Reworded
-from audit.report.remedies import query_defense, query_defenses
+from audit.extensions.countermeasures.wrappers import Paraphrase
 from audit.targets import interface as queries
 
 DEFENSES = query_defenses()

@@ -9,6 +9,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy.optimize import brentq
 
+from audit.defenses.interface import DEFENSES
 from audit.engine.interface import SILENT
 from audit.errors import UsageError
 from audit.extensions.countermeasures.interface import RetrainedModel, TrainingDefense
@@ -16,7 +17,6 @@ from audit.extensions.private import train as training
 from audit.extensions.private.countermeasure import DpTraining, proof_of
 from audit.extensions.private.options import DpOptions, Proves, settle
 from audit.policy import Limit, Policy, load
-from audit.report.remedies import DEFENSES
 from audit.stats.dp_bounds import Guarantee, auc
 from audit.workflows.options import ScanOptions
 

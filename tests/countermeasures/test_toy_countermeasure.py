@@ -12,12 +12,13 @@ from typer.testing import CliRunner
 from audit import record as records
 from audit.cli import app
 from audit.corpus.documents import Corpus
+from audit.defenses.interface import DEFENSES, QueryDefense
+from audit.defenses.remedy import AnsweredFinding, Remedy
+from audit.defenses.rewording import reworded
 from audit.engine.interface import Progress
 from audit.extensions.countermeasures.interface import RetrainedModel, TrainingDefense
-from audit.extensions.countermeasures.wrappers import reworded
 from audit.report.html import html
 from audit.report.recommend import recommend
-from audit.report.remedies import DEFENSES, AnsweredFinding, QueryDefense, Remedy
 from audit.targets.interface import Target
 
 

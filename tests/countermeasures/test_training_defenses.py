@@ -26,6 +26,7 @@ from audit.corpus.documents import (
 from audit.corpus.images import open_image, page_view
 from audit.corpus.manifest import load, write
 from audit.corpus.removal.matching import find_answers
+from audit.defenses.interface import DEFENSES
 from audit.engine.interface import SILENT
 from audit.errors import ManifestError, TargetError
 from audit.extensions.countermeasures.changed_data import (
@@ -46,7 +47,6 @@ from audit.references.recipes import AnsweringRecipe
 from audit.references.trainer import fit_answering, samples_of
 from audit.references.training import train_baseline
 from audit.report.recommend import remedies
-from audit.report.remedies import DEFENSES
 from audit.targets.answering.loading import load_answering
 from audit.targets.interface import AnswerLoss
 from audit.targets.opening import open_model

@@ -9,6 +9,7 @@ from typing import get_args
 import example_records as examples
 import pytest
 
+from audit.defenses.remedy import Evidence, FindingState, Remedy
 from audit.errors import RecordError
 from audit.measurements import Estimate
 from audit.policy import Gap, Limit, Policy
@@ -21,7 +22,7 @@ from audit.report.recommend import (
     findings,
     recommend,
 )
-from audit.report.remedies import Evidence, FindingState, Remedy, remedies
+from audit.report.remedies import remedies
 from audit.workflows.report import refuse_other_audit
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

@@ -18,10 +18,10 @@ from audit.attacks.interface import Attack, Units
 from audit.cards import DeclaredPolicy
 from audit.case import Case
 from audit.corpus.documents import Corpus
+from audit.defenses.interface import QueryDefense
 from audit.engine.interface import SILENT, Attempt, Json, Progress, Trial
 from audit.policy import Policy
 from audit.record import AuditRecord, Result
-from audit.report.remedies import QueryDefense
 from audit.stats.estimates import estimate
 from audit.stats.rates import excess_rate
 from audit.workflows import session

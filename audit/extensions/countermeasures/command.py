@@ -19,10 +19,10 @@ from audit.cli.options import (
     named_paths,
     show_errors,
 )
+from audit.defenses.interface import DEFENSES, query_defenses
 from audit.errors import UsageError, listed
 from audit.extensions.countermeasures.interface import TrainingDefense
 from audit.files import check_folder
-from audit.report.remedies import DEFENSES, query_defenses
 
 if TYPE_CHECKING:
     from audit.extensions.countermeasures.measuring import Measured

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from audit.report.remedies import Defense
+from audit.defenses.interface import Defense
 
 if TYPE_CHECKING:
     from audit.corpus.documents import Corpus

@@ -13,6 +13,7 @@ import numpy as np
 
 from audit import __version__
 from audit import record as records
+from audit.defenses.interface import DEFENSES, Defense
 from audit.engine.interface import Progress
 from audit.errors import ManifestError, RecordError, TargetError, TrainingError, UsageError
 from audit.extensions.countermeasures import page
@@ -31,7 +32,6 @@ from audit.record import AuditRecord
 from audit.references.recipes import key_of
 from audit.report import comparison as measured
 from audit.report.comparison import Comparison, Effect, LimitChange, LimitUse
-from audit.report.remedies import DEFENSES, Defense
 from audit.stats.paired import Ratios, joined_difference, ratio_difference
 from audit.workflows.diff import compare
 from audit.workflows.gate import load_policy

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from audit.attacks.questions import PROVEN
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
+from audit.defenses.interface import Defense
 from audit.engine.interface import Progress
 from audit.engine.journal import exclusive
 from audit.errors import TargetError
@@ -23,7 +24,6 @@ from audit.references import TEXTS
 from audit.references.retrain import start_of
 from audit.references.training import material, train_baseline
 from audit.report.files import remove_stale
-from audit.report.remedies import Defense
 from audit.stats.estimates import estimate
 from audit.stats.paired import Ratios
 from audit.stats.rates import excess_rate

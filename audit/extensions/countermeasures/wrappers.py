@@ -9,86 +9,18 @@ depends on its query alone.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from audit.cards import TargetCard
 from audit.corpus.paraphrases import paraphrase
-from audit.errors import TargetError
-from audit.report.remedies import QueryDefense
-from audit.targets.interface import A, PageViewQuery, Query, Target
+from audit.defenses.interface import QueryDefense
+from audit.defenses.rewording import Reworded, reworded
+from audit.targets.interface import Target
 
 N_DIGITS = 6
 """As in the paper: "a short 6-digit random string"."""
-
-
-@dataclass(frozen=True, eq=False)
-class Reworded(Target):
-    """Ask a target another question; the page is laid before it as it comes.
-
-    It answers what a target answers about a question on a page.
-
-    Attributes:
-        inner: the target it wraps.
-        reword: gives the question that the inner target is asked. It must depend on its argument
-            alone, so that an answer depends on its query alone.
-    """
-
-    inner: Target
-    reword: Callable[[str], str]
-
-    @property
-    def card(self) -> TargetCard:  # type: ignore[override]
-        """Return the inner target's card: its weights, page and answers are the same."""
-        return self.inner.card
-
-    @property
-    def answers(self) -> frozenset[type[Query[Any]]]:  # type: ignore[override]
-        """Return the query types that are left."""
-        return _about_questions(self.inner)
-
-    def ask(self, queries: Sequence[Query[A]]) -> list[A]:
-        """Ask the inner target the queries, with their questions reworded.
-
-        Raises:
-            TypeError: queries of a type that is not in `answers`.
-        """
-        changed: list[Query[A]] = []
-        for query in queries:
-            if type(query) not in self.answers or not isinstance(query, PageViewQuery):
-                raise TypeError(
-                    f"a target with reworded questions does not answer {type(query).__name__}"
-                )
-            changed.append(replace(query, question=self.reword(query.question)))
-        return self.inner.ask(changed)
-
-
-def reworded(name: str, target: Target, reword: Callable[[str], str]) -> Reworded:
-    """Wrap a target so that `reword` changes every question.
-
-    Args:
-        name: name of the countermeasure.
-        target: answers questions about a page.
-        reword: function that rewords a question, see `Reworded`.
-
-    Raises:
-        TargetError: it is asked no questions.
-    """
-    answers_none = not _about_questions(target)
-    if answers_none or target.card.task == "parsing":
-        why = (
-            "answers no questions"
-            if answers_none
-            else "writes a page whole and is asked no question"
-        )
-        raise TargetError(
-            f"{target.card.architecture} {why}: {name} changes none",
-            "it is for models that answer questions about a page",
-        )
-    return Reworded(target, reword)
 
 
 @dataclass(frozen=True)
@@ -162,9 +94,5 @@ def _seed_of(seed: int, name: str, question: str) -> int:
     return int.from_bytes(digest[:8]) >> 1
 
 
-def _about_questions(target: Target) -> frozenset[type[Query[Any]]]:
-    """Return the types of query that ask the target a question about a page."""
-    return frozenset(kind for kind in target.answers if issubclass(kind, PageViewQuery))
-
-
-BEFORE, AFTER = RandomString("before"), RandomString("after")
+BEFORE = RandomString("before")
+AFTER = RandomString("after")
