@@ -18,6 +18,7 @@ from unicodedata import category
 
 from audit.attacks import text_of
 from audit.attacks.text import AttackText
+from audit.compare.defended import MeasuredDefense
 from audit.errors import DocauditError, EngineError, RenderError
 from audit.files import shipped_folder, write_atomically
 from audit.measurements import Estimate, Measurement
@@ -26,7 +27,6 @@ from audit.progress import observer
 from audit.record import AuditRecord, dumps
 from audit.report.answer import UTILITY
 from audit.report.changes import Changes
-from audit.report.comparison import Comparison
 from audit.report.html import render, report_context
 
 PANGO = (
@@ -266,7 +266,7 @@ def write(
     verdict: Verdict,
     policy: Policy,
     out: Path,
-    comparisons: Sequence[Comparison] = (),
+    comparisons: Sequence[MeasuredDefense] = (),
     written: bytes | None = None,
     changes: Changes | None = None,
     paths: Mapping[str, str] | None = None,

@@ -15,13 +15,13 @@ from markupsafe import Markup, escape
 from audit.attacks.figure_text import Figure, HistogramFigure, ReportPart
 from audit.attacks.text import AttackText, sentence_case
 from audit.cards import PrivacyCard
+from audit.compare.defended import MeasuredDefense
 from audit.files import shipped_folder, table_beside
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord, Result
 from audit.report import tables
 from audit.report.answer import LABELS, UTILITY, decides_most, findings, name_documents
 from audit.report.changes import Changes
-from audit.report.comparison import Comparison
 from audit.report.coverage import legal_view
 from audit.report.decision import decision_view
 from audit.report.facts.build import facts_of
@@ -84,7 +84,7 @@ def report_context(
     record: AuditRecord,
     verdict: Verdict,
     policy: Policy,
-    comparisons: Sequence[Comparison] = (),
+    comparisons: Sequence[MeasuredDefense] = (),
     changes: Changes | None = None,
     paths: Mapping[str, str] | None = None,
 ) -> Context:

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 
 from audit.attacks import text_of
+from audit.compare.defended import MeasuredDefense
 from audit.errors import UsageError
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord
 from audit.report import tables
 from audit.report.answer import name_documents
-from audit.report.comparison import Comparison
 from audit.report.coverage import legal_view
 from audit.report.facts.build import facts_of
 from audit.report.facts.definitions import Facts, title_of
@@ -22,7 +22,10 @@ CARD_NAME = "model-card.md"
 
 
 def dpia(
-    record: AuditRecord, verdict: Verdict, policy: Policy, comparisons: Sequence[Comparison] = ()
+    record: AuditRecord,
+    verdict: Verdict,
+    policy: Policy,
+    comparisons: Sequence[MeasuredDefense] = (),
 ) -> str:
     """Draw text blocks for an impact assessment: risk, measures, residual risk.
 

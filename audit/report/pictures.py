@@ -7,12 +7,12 @@ from fnmatch import fnmatchcase
 from audit.attacks import text_of
 from audit.attacks.figure_text import Form
 from audit.attacks.text import sentence_case
+from audit.compare.defended import MeasuredDefense
 from audit.defenses.remedy import Evidence, Remedy
 from audit.measurements import Estimate
 from audit.policy import Verdict
 from audit.report import numbers
 from audit.report.answer import UTILITY
-from audit.report.comparison import Comparison
 from audit.report.recommend import Finding, Recommendation
 
 MOST_CHANGES = 6
@@ -50,7 +50,9 @@ class Change:
 
 
 def changes_of(
-    recommendations: Sequence[Recommendation], comparisons: Sequence[Comparison], verdict: Verdict
+    recommendations: Sequence[Recommendation],
+    comparisons: Sequence[MeasuredDefense],
+    verdict: Verdict,
 ) -> dict[str, list[Change]]:
     """List by remedy what it changed: on this model where that was measured, else on another."""
     limits = {(item.limit.attack, item.limit.metric): item.limit.max for item in verdict.decisions}
@@ -65,7 +67,7 @@ def changes_of(
 
 
 def _measured_changes(
-    comparison: Comparison, item: Recommendation, limits: Limits
+    comparison: MeasuredDefense, item: Recommendation, limits: Limits
 ) -> Iterator[Change]:
     """Yield what a countermeasure changed on this model, usefulness last."""
     answered = [comparison.effect(finding.attack, finding.metric) for finding in item.findings]

@@ -27,8 +27,8 @@ from audit.report.facts.leaks import unlimited, within
 from audit.report.remedies import remedies
 
 if TYPE_CHECKING:
+    from audit.compare.defended import Effect, MeasuredDefense
     from audit.policy import Decision, Verdict
-    from audit.report.comparison import Comparison, Effect
 
 STATE_LABELS = LABELS["findings"]
 DEFEND = "MODEL_DIR DATA_DIR --policy {policy} --budget {budget} --seed {seed}"
@@ -138,7 +138,7 @@ def state_of(decision: Decision) -> FindingState | None:
 def recommend(
     record: AuditRecord,
     verdict: Verdict,
-    comparisons: Sequence[Comparison] = (),
+    comparisons: Sequence[MeasuredDefense] = (),
     paths: Mapping[str, str] | None = None,
 ) -> tuple[Recommendation, ...]:
     """List the remedies that answer a finding, ranked for this scan.
@@ -180,7 +180,7 @@ class _Support:
     """
 
     violated: Sequence[Decision]
-    comparisons: Sequence[Comparison]
+    comparisons: Sequence[MeasuredDefense]
     evidence: Sequence[Evidence]
 
     @property
@@ -195,7 +195,7 @@ class _Support:
 def _recommendation(
     remedy: Remedy,
     answered: tuple[Finding, ...],
-    comparisons: Sequence[Comparison],
+    comparisons: Sequence[MeasuredDefense],
     record: AuditRecord,
     verdict: Verdict,
 ) -> Recommendation:
@@ -318,7 +318,7 @@ def _relative_change(before: float, after: float, what: str) -> str:
     return f"{what} {'down' if change <= 0 else 'up'} {abs(change):.0f} %"
 
 
-def _count_met_limits(violated: Sequence[Decision], comparison: Comparison) -> int:
+def _count_met_limits(violated: Sequence[Decision], comparison: MeasuredDefense) -> int:
     """Count the violated limits that are met with a countermeasure."""
     outcomes = {(item.attack, item.metric): item.after.outcome for item in comparison.limits}
     met = [
@@ -329,7 +329,7 @@ def _count_met_limits(violated: Sequence[Decision], comparison: Comparison) -> i
     return len(met)
 
 
-def _largest_loss(comparison: Comparison) -> float:
+def _largest_loss(comparison: MeasuredDefense) -> float:
     """Return the largest relative loss of usefulness measured on this model, at least 0."""
     largest = 0.0
     for effect in comparison.usefulness:
@@ -386,7 +386,7 @@ def _describe_evidence(evidence: Evidence) -> str:
     )
 
 
-def effect_sentence(comparison: Comparison, answered: Sequence[Finding]) -> str:
+def effect_sentence(comparison: MeasuredDefense, answered: Sequence[Finding]) -> str:
     """Say what a countermeasure was measured to do.
 
     To the metrics of the answered findings, to usefulness and to the verdict.

@@ -17,6 +17,7 @@ from audit.attacks.interface import (
 )
 from audit.cards import Forgotten
 from audit.case import Case
+from audit.compare.paired import write_scores
 from audit.engine.interface import Json, Progress, Trial
 from audit.failures import Part
 from audit.record import Reason, Result
@@ -28,7 +29,6 @@ from audit.workflows.journals import Origin
 from audit.workflows.number_format import choose_number_format
 from audit.workflows.options import REFERENCES_FOLDER
 from audit.workflows.session import Session
-from audit.workflows.unit_scores import write_scores
 
 
 @dataclass(frozen=True)

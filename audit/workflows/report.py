@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from audit import policy as policies
+from audit.compare import defended as measured
+from audit.compare.defended import MeasuredDefense
 from audit.errors import RecordError, RenderError, UsageError
 from audit.files import EVIDENCE, NO_FILES, check_folder, takes_files, write_atomically
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord, file_of
 from audit.record import read as read_record
-from audit.report import comparison as measured
 from audit.report import markdown
 from audit.report.changes import Changes, compare
-from audit.report.comparison import Comparison
 from audit.report.files import remove_stale, write
 from audit.report.revealed import NAME, write_revealed
 from audit.workflows import wording
@@ -169,9 +169,9 @@ def report_records(request: ReportRequest) -> Report | Trend:
     return _report_record(request, records[0], verdicts[0], policy, comparisons)
 
 
-def _read_comparisons(folders: Sequence[Path], record: AuditRecord) -> list[Comparison]:
+def _read_comparisons(folders: Sequence[Path], record: AuditRecord) -> list[MeasuredDefense]:
     """Read what countermeasures changed, and refuse what is of another audit than the record."""
-    comparisons: list[Comparison] = []
+    comparisons: list[MeasuredDefense] = []
     for folder in folders:
         comparisons += measured.read_all(folder)
     for comparison in comparisons:
@@ -189,7 +189,7 @@ def _report_record(
     record: AuditRecord,
     verdict: Verdict,
     policy: Policy,
-    comparisons: Sequence[Comparison],
+    comparisons: Sequence[MeasuredDefense],
 ) -> Report:
     """Draw the report of one record, with all that is asked for beside it."""
     folder = request.report_folder
@@ -263,7 +263,7 @@ class Additions:
         paths: folders of model and data by their names in commands; see `first_action`.
     """
 
-    comparisons: Sequence[Comparison] = ()
+    comparisons: Sequence[MeasuredDefense] = ()
     written: bytes | None = None
     changes: Changes | None = None
     paths: Mapping[str, str] | None = None
@@ -341,7 +341,7 @@ def _write_trend(
     return Trend(axis, rows, summary(records), last_passing.text, files, warnings)
 
 
-def refuse_other_audit(comparison: Comparison, record: AuditRecord) -> None:
+def refuse_other_audit(comparison: MeasuredDefense, record: AuditRecord) -> None:
     """Refuse a comparison that was made on another model or data set.
 
     Raises:

@@ -67,7 +67,7 @@ def test_a_gate_imports_neither_attacks_nor_numbers(case, imported_by_gate):
     assert [name for name in modules if name.startswith(COMPUTES)] == []
     assert {name for name in modules if name.startswith("audit.attacks.")} == TEXTS
     assert (
-        modules & {"audit.corpus.documents", "audit.corpus.manifest", "audit.report.comparison"}
+        modules & {"audit.corpus.documents", "audit.corpus.manifest", "audit.compare.defended"}
         == set()
     )
 

@@ -10,6 +10,7 @@ import pytest
 from commands import docaudit
 from scanned_worlds import make_utterances
 
+from audit.compare import defended as measured
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
 from audit.defenses.interface import DEFENSES
@@ -18,7 +19,6 @@ from audit.engine.interface import Progress
 from audit.errors import TargetError
 from audit.extensions.countermeasures import measuring, scans
 from audit.extensions.countermeasures.interface import RetrainedModel, TrainingDefense
-from audit.report import comparison as measured
 
 NAMES = ("ann lee", "bo", "cy", "dee", "ed fox", "flo", "gus", "hal ito")
 

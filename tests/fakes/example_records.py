@@ -9,6 +9,7 @@ import example_numbers
 
 from audit import __version__
 from audit.cards import CorpusCard, Environment, ReferenceCard, TargetCard, Timing
+from audit.compare.defended import MeasuredDefense
 from audit.measurements import (
     ALPHAS,
     Bound,
@@ -21,7 +22,6 @@ from audit.measurements import (
 )
 from audit.policy import Policy, Verdict, Waiver, evaluate
 from audit.record import AuditRecord, Reason, Result
-from audit.report.comparison import Comparison
 
 TODAY = dt.date(2026, 3, 2)
 CATEGORIES = ("person", "organization", "location", "datetime", "amount", "code")
@@ -322,10 +322,10 @@ def equals_one_shot() -> Case:
     return judged(record(reconstruction(0.6, distinct=1.0)))
 
 
-def comparison(name: str, **changes: object) -> Comparison:
+def comparison(name: str, **changes: object) -> MeasuredDefense:
     """What a countermeasure was measured to do to the model of `violated`."""
     record, _, _ = violated()
-    made = Comparison(
+    made = MeasuredDefense(
         2, __version__, name, name.title(), "training", "k", "default", record.target.sha256, record.corpus.sha256,
         "1" * 64, record.budget, record.seed, "violated", "violated", (), (), (), (),
     )  # fmt: skip

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from example_records import Case
 
+from audit.compare.defended import MeasuredDefense
 from audit.report import numbers
 from audit.report.changes import Changes
-from audit.report.comparison import Comparison
 from audit.report.html import render, report_context
 
 TEXTS = Path(__file__).parents[1] / "report" / "texts"
@@ -41,7 +41,7 @@ class Seen(HTMLParser):
 
 
 def decision(
-    case: Case, comparisons: Sequence[Comparison] = (), changes: Changes | None = None
+    case: Case, comparisons: Sequence[MeasuredDefense] = (), changes: Changes | None = None
 ) -> str:
     """Draw the decision report of a record as HTML."""
     return render("decision.html", report_context(*case, comparisons, changes))

@@ -7,10 +7,10 @@ from example_records import mean, record
 from policy_texts import policy_text
 
 from audit import record as records
+from audit.compare.paired import write_scores
 from audit.measurements import Estimate, Unresolved
 from audit.record import Reason, Result
 from audit.workflows.diff import diff_scans
-from audit.workflows.unit_scores import write_scores
 
 N = 120
 POLICY = policy_text(

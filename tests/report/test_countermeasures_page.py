@@ -8,11 +8,11 @@ import pytest
 from pdf_claims import failures
 from shown_pages import HOSTILE, Seen, check_text, decision
 
+from audit.compare.defended import Effect, LimitChange, LimitUse, MeasuredDefense
 from audit.extensions.countermeasures import page
 from audit.extensions.countermeasures.measuring import use_of_limit
 from audit.measurements import Estimate
 from audit.policy import Decision, Limit
-from audit.report.comparison import Comparison, Effect, LimitChange, LimitUse
 
 
 def number(name: str, value: float, reach: float = 0.04, null: float | None = 0.0) -> Estimate:
@@ -23,7 +23,7 @@ def number(name: str, value: float, reach: float = 0.04, null: float | None = 0.
 
 def comparison(
     name: str, kind: str, after: float, useful: float, verdict: str = "violated"
-) -> Comparison:
+) -> MeasuredDefense:
     """Net falls from 0.4 to `after` of 0.05 allowed, ANLS from 0.54 to `useful`."""
     sides = number("net", 0.4), number("net", after)
     net = Effect("memorisation", "net", *sides, number("net.change", after - 0.4), 0.001, True)
@@ -131,7 +131,7 @@ def test_the_cheapest_that_meets_the_policy_is_named():
     assert "without a countermeasure" in page.cheapest_sentence(clean)
 
 
-def drawn(*several: Comparison) -> str:
+def drawn(*several: MeasuredDefense) -> str:
     record = answers.leaky()[0]
     return page.html(record, [(one, record) for one in several], {"refusing": "it is <for> others"})
 

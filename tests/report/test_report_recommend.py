@@ -9,11 +9,11 @@ from typing import get_args
 import example_records as examples
 import pytest
 
+from audit.compare.defended import Effect, LimitChange, LimitUse, MeasuredDefense
 from audit.defenses.remedy import Evidence, FindingState, Remedy
 from audit.errors import RecordError
 from audit.measurements import Estimate
 from audit.policy import Gap, Limit, Policy
-from audit.report.comparison import Comparison, Effect, LimitChange, LimitUse
 from audit.report.recommend import (
     DEFEND,
     STATE_LABELS,
@@ -30,7 +30,7 @@ OWN = [(remedy.id, one) for remedy in remedies() for one in remedy.evidence if o
 UNIQUE = ("excess_pr.unique", "excess_hamming.unique")
 
 
-def compared(name: str, outcome: str, after: str, low: float) -> Comparison:
+def compared(name: str, outcome: str, after: str, low: float) -> MeasuredDefense:
     """A countermeasure measured on the model of the violated example."""
     change = Estimate(
         "excess_pr.unique",
@@ -52,7 +52,7 @@ def compared(name: str, outcome: str, after: str, low: float) -> Comparison:
     return examples.comparison(name, limits=limits, effects=effects, verdict_after=after)
 
 
-def ranked(*comparisons: Comparison) -> dict[str, Recommendation]:
+def ranked(*comparisons: MeasuredDefense) -> dict[str, Recommendation]:
     record, verdict, _ = examples.violated()
     return {item.remedy.id: item for item in recommend(record, verdict, comparisons)}
 

@@ -31,13 +31,13 @@ from two_scans import (
 
 from audit import record as records
 from audit.cards import Bounds
+from audit.compare.paired import read_scores, write_scores
 from audit.errors import RecordError
 from audit.measurements import Check
 from audit.record import Result
 from audit.report.scan_diff import render, schema
 from audit.stats.paired import UnitScores
 from audit.workflows.diff import diff_scans
-from audit.workflows.unit_scores import read_scores, write_scores
 
 FOUND = "excess_pr.unique"
 

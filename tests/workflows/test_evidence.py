@@ -14,10 +14,10 @@ from commands import docaudit
 
 from audit import record as records
 from audit.cards import Timing
+from audit.compare.paired import read_scores
 from audit.errors import EngineError, UsageError
 from audit.workflows.execution import Origin, open_journal
 from audit.workflows.options import claim_folder
-from audit.workflows.unit_scores import read_scores
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_candidates")]
 

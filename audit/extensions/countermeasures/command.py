@@ -25,9 +25,9 @@ from audit.extensions.countermeasures.interface import TrainingDefense
 from audit.files import check_folder
 
 if TYPE_CHECKING:
+    from audit.compare.defended import MeasuredDefense
     from audit.extensions.countermeasures.measuring import Measured
     from audit.measurements import Measurement
-    from audit.report.comparison import Comparison
 
 ALL = "all"
 DP = "Differential privacy (dp)"
@@ -197,7 +197,7 @@ def _show(measured: Measured) -> None:
     )
 
 
-def _show_effects(comparison: Comparison) -> None:
+def _show_effects(comparison: MeasuredDefense) -> None:
     rows = []
     for effect in (*comparison.effects, *comparison.usefulness):
         cells = [

@@ -13,6 +13,17 @@ import numpy as np
 
 from audit import __version__
 from audit import record as records
+from audit.compare import defended as measured
+from audit.compare.defended import Effect, LimitChange, LimitUse, MeasuredDefense
+from audit.compare.paired import (
+    NOT_RESOLVED,
+    NumberChange,
+    change_of,
+    describe_difference,
+    measurement,
+    read_scores,
+)
+from audit.compare.scans import compare
 from audit.defenses.interface import DEFENSES, Defense
 from audit.engine.interface import Progress
 from audit.errors import ManifestError, RecordError, TargetError, TrainingError, UsageError
@@ -30,15 +41,11 @@ from audit.measurements import Estimate
 from audit.policy import Decision, Policy, contradiction
 from audit.record import AuditRecord
 from audit.references.recipes import key_of
-from audit.report import comparison as measured
-from audit.report.comparison import Comparison, Effect, LimitChange, LimitUse
 from audit.stats.paired import Ratios, joined_difference, ratio_difference
-from audit.workflows.diff import compare
 from audit.workflows.gate import load_policy
 from audit.workflows.options import ScanOptions
 from audit.workflows.report import Additions, write_report
 from audit.workflows.scan import Labelled
-from audit.workflows.unit_scores import NOT_RESOLVED, effect_of, filled, measurement, read_scores
 
 FILES = (page.PDF_NAME, page.HTML_NAME)
 BEFORE, AFTER = "before", "after"
@@ -53,7 +60,7 @@ class Measured:
     Those that do not apply are there with the reason.
     """
 
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[MeasuredDefense, ...]
     left_out: dict[str, str]
     files: tuple[Path, ...]
 
@@ -204,14 +211,14 @@ def _measured_once(
 
 def _compare(
     defense: Defense, before: ScanOfSide, after: ScanOfSide, plan: _Plan, key: str
-) -> Generator[str, None, Comparison]:
+) -> Generator[str, None, MeasuredDefense]:
     """Compare the scans before and after."""
     both: tuple[AuditRecord, AuditRecord] = before.record, after.record
     evidence = before.session.options.evidence, after.session.options.evidence
     effects, missing = effects_on_attacks(both, evidence, plan.policy, plan.progress)
     decisions = zip(before.verdict.decisions, after.verdict.decisions, strict=True)
     rng = np.random.default_rng([plan.options.seed, *defense.name.encode()])
-    return Comparison(
+    return MeasuredDefense(
         schema_version=2,
         docaudit=__version__,
         name=defense.name,
@@ -348,7 +355,8 @@ def _effect_on_limit(
         (read_scores(evidence[1], new_result) or {}).get(metric),
     )
     rng = np.random.default_rng([records[0].seed, *f"diff/{attack}/{metric}".encode()])
-    return effect_of(Effect(attack, metric, old, new), scores, rng)
+    change = change_of(metric, (old, new), scores, rng)
+    return Effect(attack, metric, old, new, *change)
 
 
 def effects_on_usefulness(
@@ -368,7 +376,7 @@ def effects_on_usefulness(
     effects = []
     for old in before.utility:
         new = measured_after.get(old.name)
-        effect = Effect("", old.name, old, new, note=NOT_RESOLVED)
+        change = NumberChange(note=NOT_RESOLVED)
         if isinstance(old, Estimate) and isinstance(new, Estimate):
             old_sums = useful[0].get(old.name)
             new_sums = useful[1].get(old.name)
@@ -376,6 +384,7 @@ def effects_on_usefulness(
             if old_sums is not None and new_sums is not None:
                 rng = np.random.default_rng([before.seed, *f"{name}/{old.name}".encode()])
                 paired = ratio_difference(old_sums, new_sums, (old, new), rng)
-            effect = filled(effect, paired or joined_difference(old, new), old)
-        effects.append(effect)
+            difference = paired or joined_difference(old, new)
+            change = describe_difference(old.name, difference, old)
+        effects.append(Effect("", old.name, old, new, *change))
     return tuple(effects)

@@ -14,12 +14,12 @@ from pathlib import Path
 
 from audit.attacks import text_of
 from audit.attacks.figure_text import Form
+from audit.compare.defended import KINDS, Effect, LimitChange, MeasuredDefense
 from audit.errors import DocauditError
 from audit.measurements import Estimate
 from audit.record import AuditRecord
 from audit.report import numbers, tables
 from audit.report.answer import UTILITY
-from audit.report.comparison import KINDS, Comparison, Effect, LimitChange
 from audit.report.files import remove_stale, write_pages
 from audit.report.html import guarantee_view
 from audit.report.tables import OUTCOME_LABELS
@@ -28,7 +28,7 @@ from audit.report.templates import environment, template_errors
 HTML_NAME = "defences.html"
 PDF_NAME = "defences.pdf"
 KIND_WORDS = {"query": "while the model is used", "training": "another training"}
-Measured = tuple[Comparison, AuditRecord]
+Measured = tuple[MeasuredDefense, AuditRecord]
 """A countermeasure, measured, and the record of the scan with it."""
 
 
@@ -130,7 +130,7 @@ def html(before: AuditRecord, after: Sequence[Measured], left_out: Mapping[str, 
         )
 
 
-def effect_lines(comparison: Comparison) -> list[EffectLine]:
+def effect_lines(comparison: MeasuredDefense) -> list[EffectLine]:
     """Lay out every number before and after; those of usefulness, without an attack, are last."""
     limits = {
         (one.attack, one.metric): (one.before.outcome, one.after.outcome)
@@ -170,7 +170,7 @@ def difference_text(effect: Effect, form: Form) -> str:
     )
 
 
-def methods(comparison: Comparison) -> list[str]:
+def methods(comparison: MeasuredDefense) -> list[str]:
     """List how the intervals of the differences were made."""
     effects = (*comparison.effects, *comparison.usefulness)
     return list(
@@ -178,7 +178,7 @@ def methods(comparison: Comparison) -> list[str]:
     )
 
 
-def choices(comparisons: Sequence[Comparison]) -> tuple[Choice, ...]:
+def choices(comparisons: Sequence[MeasuredDefense]) -> tuple[Choice, ...]:
     """Put the model as it was and countermeasures side by side.
 
     They are of the same model, data set and policy.
@@ -193,13 +193,13 @@ def choices(comparisons: Sequence[Comparison]) -> tuple[Choice, ...]:
     return tuple(replace(row, on_front=_undominated(row, rows)) for row in rows)
 
 
-def measure_of(comparisons: Sequence[Comparison]) -> str:
+def measure_of(comparisons: Sequence[MeasuredDefense]) -> str:
     """Name the first measure of usefulness."""
     effect = next(iter(comparisons[0].usefulness), None)
     return UTILITY.label(effect.metric) if effect is not None else "Usefulness"
 
 
-def cheapest_sentence(comparisons: Sequence[Comparison]) -> str:
+def cheapest_sentence(comparisons: Sequence[MeasuredDefense]) -> str:
     """Name the cheapest countermeasure that meets the policy.
 
     It is chosen by kind, then by the usefulness lost.
@@ -225,13 +225,13 @@ def percent(share: float | None) -> str:
     return "not measured" if share is None else numbers.show(share, "share")
 
 
-def _lost(comparison: Comparison) -> float:
+def _lost(comparison: MeasuredDefense) -> float:
     """Return the usefulness lost by the first measure; infinite where it is not known."""
     effect = next(iter(comparison.usefulness), None)
     return float("inf") if effect is None or effect.difference is None else -effect.difference.value
 
 
-def _held(comparison: Comparison, side: str) -> set[tuple[str, str]]:
+def _held(comparison: MeasuredDefense, side: str) -> set[tuple[str, str]]:
     """Return the limits, as attack and metric, that a scan could be held against."""
     return {
         (change.attack, change.metric)
@@ -253,7 +253,7 @@ def _worst(changes: Sequence[LimitChange], side: str) -> tuple[float | None, str
     return getattr(change, side).reach, text_of(change.attack).label(change.metric)
 
 
-def _choice(comparison: Comparison, side: str, every: set[tuple[str, str]]) -> Choice:
+def _choice(comparison: MeasuredDefense, side: str, every: set[tuple[str, str]]) -> Choice:
     """Make the row of the model before or after a countermeasure.
 
     Args:

@@ -16,13 +16,13 @@ from audit.report.facts.undecided import deciding_outcome, next_step, open_limit
 from audit.report.recommend import recommend
 
 if TYPE_CHECKING:  # It loads types that no gate needs.
-    from audit.report.comparison import Comparison
+    from audit.compare.defended import MeasuredDefense
 
 
 def facts_of(
     record: AuditRecord,
     verdict: Verdict,
-    comparisons: Sequence[Comparison] = (),
+    comparisons: Sequence[MeasuredDefense] = (),
     paths: Mapping[str, str] | None = None,
 ) -> Facts:
     """Compute every number that outputs show of an audit.

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
@@ -20,7 +20,6 @@ from audit.errors import RecordError
 from audit.files import write_atomically
 from audit.measurements import STRICT, Estimate, Measurement
 from audit.record import Result
-from audit.report.comparison import Effect
 from audit.stats.estimates import estimate
 from audit.stats.paired import Difference, Kind, UnitScores, joined_difference, paired_difference
 
@@ -146,27 +145,47 @@ def _hashed(names: Sequence[str]) -> list[str]:
     return [hashlib.sha256(str(name).encode()).hexdigest()[:16] for name in names]
 
 
-def effect_of(
-    effect: Effect, scores: tuple[UnitScores | None, UnitScores | None], rng: np.random.Generator
-) -> Effect:
-    """Fill the difference into an effect, or why there is none.
+class NumberChange(NamedTuple):
+    """The change of a number from one scan to another.
+
+    Attributes:
+        difference: later minus earlier, null 0; None where there is none.
+        p: two-sided, of a difference as large without any effect.
+        paired: whether units were compared one by one; False: both intervals were joined, which is
+            wider.
+        note: why there is no difference; or empty.
+    """
+
+    difference: Estimate | None = None
+    p: float | None = None
+    paired: bool = False
+    note: str = ""
+
+
+def change_of(
+    metric: str,
+    measured: tuple[Measurement | None, Measurement | None],
+    scores: tuple[UnitScores | None, UnitScores | None],
+    rng: np.random.Generator,
+) -> NumberChange:
+    """Compute the change of a number, or why there is none.
 
     Args:
-        effect: effect with the number before and after.
+        metric: name of the number.
+        measured: the number before and after.
         scores: values by unit behind it, before and after; None: there are none.
         rng: source of randomness.
     """
-    old = effect.before
-    new = effect.after
+    old, new = measured
     if not isinstance(old, Estimate) or not isinstance(new, Estimate):
-        return replace(effect, note=_why_no_difference(old, new))
+        return NumberChange(note=_why_no_difference(old, new))
     before, after = scores
     difference: Difference | None = None
     if before is not None and after is not None:
         difference = paired_difference(before, after, rng)
     if difference is None:
         difference = joined_difference(old, new)
-    return filled(effect, difference, old)
+    return describe_difference(metric, difference, old)
 
 
 def _why_no_difference(*measured: Measurement | None) -> str:
@@ -180,10 +199,10 @@ def _why_no_difference(*measured: Measurement | None) -> str:
     return "; ".join(dict.fromkeys(reasons))
 
 
-def filled(effect: Effect, difference: Difference, before: Estimate) -> Effect:
-    """Fill a difference and its p-value into an effect."""
-    change = estimate(f"{effect.metric}.change", difference.interval, before.unit, 0.0, "chance")
-    return replace(effect, difference=change, p=difference.p, paired=difference.paired, note="")
+def describe_difference(metric: str, difference: Difference, before: Estimate) -> NumberChange:
+    """Return a difference of a number as an estimate with its p-value."""
+    change = estimate(f"{metric}.change", difference.interval, before.unit, 0.0, "chance")
+    return NumberChange(change, difference.p, difference.paired)
 
 
 def measurement(result: Result, metric: str) -> Measurement | None:

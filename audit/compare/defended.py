@@ -71,7 +71,7 @@ class LimitChange:
 
 
 @dataclass(frozen=True, config=STRICT)
-class Comparison:
+class MeasuredDefense:
     """One countermeasure against the model as it was.
 
     Attributes:
@@ -118,15 +118,15 @@ class Comparison:
         return None
 
 
-_COMPARISON: TypeAdapter[Comparison] = TypeAdapter(Comparison)
+_MEASURED: TypeAdapter[MeasuredDefense] = TypeAdapter(MeasuredDefense)
 
 
-def write(comparison: Comparison, folder: Path) -> None:
+def write(measured: MeasuredDefense, folder: Path) -> None:
     """Write `comparison.json` into a folder, whole or not at all."""
-    write_atomically(folder / FILE_NAME, _COMPARISON.dump_json(comparison, indent=1) + b"\n")
+    write_atomically(folder / FILE_NAME, _MEASURED.dump_json(measured, indent=1) + b"\n")
 
 
-def read(path: Path) -> Comparison:
+def read(path: Path) -> MeasuredDefense:
     """Read a comparison from a file, or from the folder that `docaudit defend` wrote.
 
     Raises:
@@ -134,7 +134,7 @@ def read(path: Path) -> Comparison:
     """
     file_path = path / FILE_NAME if path.is_dir() else path
     try:
-        return _COMPARISON.validate_json(file_path.read_bytes(), strict=True)
+        return _MEASURED.validate_json(file_path.read_bytes(), strict=True)
     except OSError as error:
         hint = "give the --out of docaudit defend"
         raise RecordError(f"{file_path}: {error.strerror or 'cannot be read'}", hint) from None
@@ -144,7 +144,7 @@ def read(path: Path) -> Comparison:
         raise RecordError(problem, hint) from None
 
 
-def read_all(path: Path) -> tuple[Comparison, ...]:
+def read_all(path: Path) -> tuple[MeasuredDefense, ...]:
     """Read the comparison of a folder, or those of its folders.
 
     There are several where several countermeasures were measured.
