@@ -149,10 +149,14 @@ def _only_tests_of_reports_draw_them(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture(scope="module")
 def few_candidates() -> Iterator[None]:
-    """Reconstruction with few candidates, most of a small scan's time, where a test is about something else."""
+    """Reconstruction with few candidates and attempts, where a test is about something else.
+
+    It takes most of a small scan's time.
+    """
     with pytest.MonkeyPatch.context() as patch:
-        for budget, few in {"quick": 4, "standard": 8, "full": 16}.items():
-            patch.setitem(TEXTS["reconstruction"].budgets, budget, {"n_candidates": few})
+        for budget, n_candidates in {"quick": 4, "standard": 8, "full": 16}.items():
+            few = {"n_candidates": n_candidates, "n_attempts": 2}
+            patch.setitem(TEXTS["reconstruction"].budgets, budget, few)
         yield
 
 

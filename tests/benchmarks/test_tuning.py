@@ -20,7 +20,7 @@ from audit.targets.encoders.loading import load
 from benchmarks.tools import tune_attack as tuning
 from benchmarks.tools.attack_tuning import Grid, tune
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_candidates")]
 
 few_settings = partial(tune, grid=Grid((0.2, 0.3), (1.0, 10.0), (0.4, 0.6), (0.1, 0.9)))
 

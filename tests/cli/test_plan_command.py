@@ -19,7 +19,7 @@ from audit.workflows.options import ScanOptions
 from audit.workflows.plan import at_most
 from audit.workflows.session import open_session
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_candidates")]
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 
 

@@ -79,7 +79,7 @@ def test_baselines_and_split_models_are_trained_and_taken_by_a_scan(place, tmp_p
     assert command[:3] == ["scan", str(place / "model"), str(place / "data")]
     members = json.loads((tmp_path / "splits" / "splits.json").read_text())["members"]
     assert len(members) == 2
-    scan = docaudit(*command, "--out", tmp_path / "out", "--budget", "quick")
+    scan = docaudit(*command, "--out", tmp_path / "out", "--budget", "quick", "--documents", 6)
     assert scan.exit_code in (0, 10, 11), scan.output
     roles = {card.role for card in records.read(tmp_path / "out").references}
     assert roles == {"baseline-0", "baseline-1", "pretrained", "split-0", "split-1"}
