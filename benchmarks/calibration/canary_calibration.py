@@ -130,43 +130,48 @@ def audit(n: int, leak: tuple[str, float] | None, rng: Generator) -> dict[str, A
     everything = (*estimates.values(), privacy.epsilon)
     alarms = [check.name for check in fired(checks_of(everything, privacy.p_value, REPEAT, DELTA))]
     p_values = {metric: p_value(estimates[metric], limit) for metric, limit in LIMITS.items()}
-    within = {metric: estimates[metric].high <= limit for metric, limit in LIMITS.items()}
-    violated = confirmed([*p_values.values()])
+    within = [metric for metric, limit in LIMITS.items() if estimates[metric].high <= limit]
+    if confirmed([*p_values.values()]):
+        decision = "violated"
+    elif len(within) == len(LIMITS) and not alarms:
+        decision = "passed"
+    else:
+        decision = "undecided"
     return {
         "confirmed": [metric for metric, p in p_values.items() if p <= SIGNIFICANCE],
-        "within": [metric for metric, inside in within.items() if inside],
+        "within": within,
         "alarms": alarms,
-        "outcome": "violated"
-        if violated
-        else "passed"
-        if all(within.values()) and not alarms
-        else "undecided",
+        "outcome": decision,
         "values": {metric: estimate.value for metric, estimate in estimates.items()},
     }
 
 
 def summary(audits: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Counts over audits."""
-    alarms = Counter(kind for one in audits for kind in one["alarms"])
-    outcomes = Counter(one["outcome"] for one in audits)
+    counts = {name: Counter[str]() for name in ("confirmed", "within", "alarms")}
+    outcomes = Counter[str]()
+    n_alarmed = 0
+    n_blocked = 0
+    for row in audits:
+        for name, counter in counts.items():
+            counter.update(row[name])
+        outcomes[row["outcome"]] += 1
+        if row["alarms"]:
+            n_alarmed += 1
+            n_blocked += len(row["within"]) == len(LIMITS)
+    means = {}
+    for metric in LIMITS:
+        mean = float(np.mean([row["values"][metric] for row in audits]))
+        means[metric] = round(mean, 3)
     return {
         "audits": len(audits),
-        "confirmed_over_limit": {
-            metric: sum(metric in one["confirmed"] for one in audits) for metric in LIMITS
-        },
-        "within_limit": {
-            metric: sum(metric in one["within"] for one in audits) for metric in LIMITS
-        },
-        "alarms": {"epsilon": alarms["epsilon"], "exposure": alarms["exposure"]},
-        "alarms_any": sum(bool(one["alarms"]) for one in audits),
-        "blocked_by_an_alarm_alone": sum(
-            bool(one["alarms"]) and len(one["within"]) == len(LIMITS) for one in audits
-        ),
+        "confirmed_over_limit": {metric: counts["confirmed"][metric] for metric in LIMITS},
+        "within_limit": {metric: counts["within"][metric] for metric in LIMITS},
+        "alarms": {name: counts["alarms"][name] for name in ("epsilon", "exposure")},
+        "alarms_any": n_alarmed,
+        "blocked_by_an_alarm_alone": n_blocked,
         "outcomes": {name: outcomes[name] for name in ("passed", "undecided", "violated")},
-        "mean": {
-            metric: round(float(np.mean([one["values"][metric] for one in audits])), 3)
-            for metric in LIMITS
-        },
+        "mean": means,
     }
 
 

@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,16 +57,9 @@ def measure(sample: str, epsilon: str, work: Path) -> dict[str, Any]:
     out = work / epsilon
     seconds = 0.0
     if not (out / "dp" / "comparison.json").exists():
-        known = next(
-            (
-                work / other / "before"
-                for other in EPSILONS
-                if (work / other / "dp" / "comparison.json").exists()
-            ),
-            None,
-        )
-        if known is not None and not (out / "before").exists():
-            shutil.copytree(known, out / "before")  # the scan without goes on from its journal
+        earlier = _scan_of_another_epsilon(work)
+        if earlier is not None and not (out / "before").exists():
+            shutil.copytree(earlier, out / "before")  # the scan without goes on from its journal
         command = [
             sys.executable,
             "-m",
@@ -77,20 +71,31 @@ def measure(sample: str, epsilon: str, work: Path) -> dict[str, Any]:
         ]
         command += ["--out", out, "--unit", "document", "--epsilon", epsilon, *SETTINGS[sample]]
         began = time.monotonic()
-        subprocess.run([str(part) for part in command], check=True)
+        subprocess.run([*map(str, command)], check=True)
         seconds = round(time.monotonic() - began, 1)
     record = json.loads((out / "dp" / "after" / "record.json").read_text())
     return {
         "comparison": json.loads((out / "dp" / "comparison.json").read_text()),
         "dp": record["dp"],
-        "epsilon_from_one_run": [
-            {name: item[name] for name in ("name", "low", "high", "method")}
-            for attack in record["attacks"]
-            for item in attack.get("measurements", ())
-            if item["name"].split(".")[0] == "epsilon" and item["kind"] == "estimate"
-        ],
+        "epsilon_from_one_run": [*_epsilons_of(record)],
         "seconds": seconds,
     }
+
+
+def _scan_of_another_epsilon(work: Path) -> Path | None:
+    """Give the scan of the model as it was that another training left; None: there is none yet."""
+    for epsilon in EPSILONS:
+        if (work / epsilon / "dp" / "comparison.json").exists():
+            return work / epsilon / "before"
+    return None
+
+
+def _epsilons_of(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the bounds on epsilon that canaries show."""
+    for attack in record["attacks"]:
+        for item in attack.get("measurements", ()):
+            if item["name"].split(".")[0] == "epsilon" and item["kind"] == "estimate":
+                yield {name: item[name] for name in ("name", "low", "high", "method")}
 
 
 INTRODUCTION = """\

@@ -181,6 +181,17 @@ def planted(policy: Policy, times: Iterable[int]) -> Iterator[tuple[str, str, in
                 yield kind, f"{limit.attack} {limit.metric}", factor, size
 
 
+def _clear_audits(kind: str, options: argparse.Namespace) -> Iterator[tuple[Audit, int]]:
+    """Yield the audits without a leak of a kind of model, and how many of each."""
+    if "provider_membership" in KINDS[kind]:
+        yield Audit(COMPANIES, correlation=0.0), options.company_audits
+        return
+    for documents in SIZES:
+        n_audits = options.audits // 3 if documents == max(SIZES) else options.audits
+        for correlation in (0.0,) if kind == "utterances" else CORRELATIONS:
+            yield Audit(documents, correlation=correlation), n_audits
+
+
 def run(policy: Policy, options: argparse.Namespace) -> dict[str, Any]:
     """Everything that is counted."""
     before = json.loads(options.out.read_text(encoding="utf-8")) if options.keep_leaks else {}
@@ -188,16 +199,9 @@ def run(policy: Policy, options: argparse.Namespace) -> dict[str, Any]:
     clear = []
     leaking = []
     for kind in KINDS:
-        companies = "provider_membership" in KINDS[kind]
-        for documents in SIZES if not companies else (COMPANIES,):
-            for correlation in CORRELATIONS if not companies and kind != "utterances" else (0.0,):
-                audits = (
-                    options.company_audits
-                    if companies
-                    else options.audits // (3 if documents == max(SIZES) else 1)
-                )
-                clear.append(tally(kind, Audit(documents, correlation=correlation), audits, policy))
-                print(clear[-1], flush=True)
+        for audit, n_audits in _clear_audits(kind, options):
+            clear.append(tally(kind, audit, n_audits, policy))
+            print(clear[-1], flush=True)
     if options.keep_leaks:
         return {
             "without a leak": clear,

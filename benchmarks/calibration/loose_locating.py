@@ -182,21 +182,34 @@ def strangers(pages: Sequence[Page]) -> None:
     print("|---|---|" + "---|" * len(THRESHOLDS))
     locating.MIN_SCORE = min(THRESHOLDS)
     for key in NAMES:
-        values = sorted({page.receipt.values[key] for page in pages if key in page.receipt.values})
-        rng = random.Random(0)
-        scores = list[float]()
-        tried = 0
-        for page in pages:
-            own = normalise_ocr(page.receipt.values.get(key, ""))
-            for value in rng.sample(values, min(STRANGERS, len(values))):
-                if Levenshtein.normalized_similarity(normalise_ocr(value), own) >= LIKE:
-                    continue
-                tried += 1
-                found = locate(value, FIELDS[key], page.texts)
-                if isinstance(found, Location) and quality_of(found.rule) == "loose":
-                    scores.append(found.score)
-        cells = [str(sum(score >= threshold for score in scores)) for threshold in THRESHOLDS]
+        tried, scores = _locate_strangers(pages, key)
+        cells = []
+        for threshold in THRESHOLDS:
+            n_located = sum(score >= threshold for score in scores)
+            cells.append(str(n_located))
         print(f"| {key} | {tried} | {' | '.join(cells)} |")
+
+
+def _locate_strangers(pages: Sequence[Page], key: str) -> tuple[int, list[float]]:
+    """Look for values of other receipts on each page.
+
+    Returns:
+        How many were looked for, and the scores of those that were located loosely.
+    """
+    values = sorted({page.receipt.values[key] for page in pages if key in page.receipt.values})
+    rng = random.Random(0)
+    scores = []
+    tried = 0
+    for page in pages:
+        truth = normalise_ocr(page.receipt.values.get(key, ""))
+        for value in rng.sample(values, min(STRANGERS, len(values))):
+            if Levenshtein.normalized_similarity(normalise_ocr(value), truth) >= LIKE:
+                continue
+            tried += 1
+            location = locate(value, FIELDS[key], page.texts)
+            if isinstance(location, Location) and quality_of(location.rule) == "loose":
+                scores.append(location.score)
+    return tried, scores
 
 
 def strict_on_given(receipts: Mapping[str, Receipt]) -> None:

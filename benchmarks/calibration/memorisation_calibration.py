@@ -29,7 +29,7 @@ import numpy as np
 
 from audit.arrays import Floats
 from audit.attacks.blind_baseline import NAME, Blind
-from audit.attacks.memorisation.contexts import METHODS
+from audit.attacks.memorisation.contexts import METHODS, net_of
 from audit.attacks.memorisation.fairness import (
     GAP,
     MAX_ANLS_GAP,
@@ -142,19 +142,24 @@ def agreeing_alone(setting: Setting, rng: np.random.Generator) -> tuple[Floats, 
     return gained, lost
 
 
+def level_over_limit(item: Estimate) -> float:
+    """Give the least level at which the lower bound is over the limit; 1 where none is."""
+    return min((bound.alpha for bound in item.bounds if bound.lower > LIMIT), default=1.0)
+
+
 def decided(setting: Setting, measured: Mapping[str, Measurement]) -> str:
     """The verdict on net alone, in a word: "violated", "passed", or why undecided."""
-    found = fired(checks([*measured.values()], UNCHECKED))
-    if any(check.cause == "confounded" for check in found):
+    alarms = fired(checks([*measured.values()], UNCHECKED))
+    if any(check.cause == "confounded" for check in alarms):
         return "confounded"
-    names = ["net" if context == "exact" else f"net.{context}" for context in setting.contexts]
-    methods = [item for name in names if isinstance(item := measured[name], Estimate)]
-    reached = min(
-        min((b.alpha for b in item.bounds if b.lower > LIMIT), default=1.0) for item in methods
-    )
-    if reached * len(methods) <= SIGNIFICANCE:
+    methods = []
+    for context in setting.contexts:
+        item = measured[net_of(context)]
+        if isinstance(item, Estimate):
+            methods.append(item)
+    if min(map(level_over_limit, methods)) * len(methods) <= SIGNIFICANCE:
         return "violated"
-    if found or weaknesses([*measured.values()], UNCHECKED):
+    if alarms or weaknesses([*measured.values()], UNCHECKED):
         return "not shown"
     if all(item.high <= LIMIT for item in methods):
         return "passed"

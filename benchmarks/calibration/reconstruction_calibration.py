@@ -121,9 +121,13 @@ def tally(setting: Audit, audits: int, policies: Mapping[str, Policy] = POLICIES
         for policy, counted in outcomes.items():
             for decision in decisions_of("tagger", {ATTACK: found}, policies[policy]).values():
                 counted[decision.limit.metric][decision.outcome] += 1
-                causes[policy].update(
-                    [f"{decision.limit.metric}: {decision.cause}"] if decision.cause else []
-                )
+                if decision.cause:
+                    causes[policy][f"{decision.limit.metric}: {decision.cause}"] += 1
+    counts_by_policy = {}
+    for policy, counted in outcomes.items():
+        counts_by_policy[policy] = {
+            metric: _counts_of_outcomes(counts) for metric, counts in counted.items()
+        }
     return {
         "setting": {
             "documents": setting.documents,
@@ -133,17 +137,16 @@ def tally(setting: Audit, audits: int, policies: Mapping[str, Policy] = POLICIES
         },
         "audits": audits,
         "bounds": {where: dict(counts) for where, counts in over.items()},
-        "policies": {
-            policy: {
-                metric: {outcome: counts[outcome] for outcome in OUTCOMES}
-                for metric, counts in counted.items()
-            }
-            for policy, counted in outcomes.items()
-        },
+        "policies": counts_by_policy,
         "undecided because": {
             policy: dict(sorted(counts.items())) for policy, counts in causes.items()
         },
     }
+
+
+def _counts_of_outcomes(counts: Counter[str]) -> dict[str, int]:
+    """Give the count of every outcome, in their order."""
+    return {outcome: counts[outcome] for outcome in OUTCOMES}
 
 
 class LowerBound(NamedTuple):

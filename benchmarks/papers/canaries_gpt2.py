@@ -180,6 +180,19 @@ def start(folder: Path, texts: Sequence[str]) -> Path:
     return folder
 
 
+def collate(batch: Sequence[Mapping[str, list[int]]]) -> dict[str, torch.Tensor]:
+    """Pad the rows of a batch to its longest."""
+    longest = max(len(row["input_ids"]) for row in batch)
+    columns: dict[str, list[list[int]]] = {"input_ids": [], "attention_mask": [], "labels": []}
+    for row in batch:
+        ids = row["input_ids"]
+        gap = longest - len(ids)
+        columns["input_ids"].append(ids + [0] * gap)
+        columns["attention_mask"].append([1] * len(ids) + [0] * gap)
+        columns["labels"].append(ids + [-100] * gap)
+    return {name: torch.tensor(values) for name, values in columns.items()}
+
+
 def train(
     begun: Path,
     folder: Path,
@@ -195,26 +208,17 @@ def train(
     Save the model in `folder`, `saves` times in all.
     """
     reader = load_answering(begun, prompt=PROMPT).reader
-    samples = [
-        Sample(page_view(corpus, document), asked.question, asked.answers[0])
-        for document in documents
-        for asked in document.questions
-    ]
     words = PreTrainedTokenizerFast.from_pretrained(begun)
-    taught = [reader.taught([sample]) for sample in samples]
-    ids = [one["input_ids"][0][one["attention_mask"][0].bool()].tolist() for one in taught]
-    ids += [words(text)["input_ids"] + [words.eos_token_id] for text in texts]
-    rows = [{"input_ids": own[:192], "labels": own[:192]} for own in ids]
-
-    def collate(batch: Sequence[Mapping[str, list[int]]]) -> dict[str, torch.Tensor]:
-        longest = max(len(row["input_ids"]) for row in batch)
-        padded = [(row["input_ids"], longest - len(row["input_ids"])) for row in batch]
-        return {
-            "input_ids": torch.tensor([own + [0] * gap for own, gap in padded]),
-            "attention_mask": torch.tensor([[1] * len(own) + [0] * gap for own, gap in padded]),
-            "labels": torch.tensor([own + [-100] * gap for own, gap in padded]),
-        }
-
+    rows = []
+    for document in documents:
+        view = page_view(corpus, document)
+        for asked in document.questions:
+            inputs = reader.taught([Sample(view, asked.question, asked.answers[0])])
+            ids = inputs["input_ids"][0][inputs["attention_mask"][0].bool()].tolist()[:192]
+            rows.append({"input_ids": ids, "labels": ids})
+    for text in texts:
+        ids = (words(text)["input_ids"] + [words.eos_token_id])[:192]
+        rows.append({"input_ids": ids, "labels": ids})
     arguments = TrainingArguments(
         output_dir=str(folder), num_train_epochs=EPOCHS, per_device_train_batch_size=16, learning_rate=2e-3, seed=seed,
         save_strategy="steps" if saves > 1 else "no", save_steps=1 / saves, save_only_model=True,

@@ -114,6 +114,28 @@ def loaded(kind: Kind, folder: Path, strength: str, role: str) -> Any:
     return model.eval()
 
 
+def _compared_pairs(roles: Sequence[str]) -> list[tuple[str, str]]:
+    """List the targets among these models, each with the references that it is compared with."""
+    pairs: list[tuple[str, str]] = []
+    for target, references in AUDITS.values():
+        if target in roles:
+            pairs += [(target, reference) for reference in references if reference in roles]
+    return pairs
+
+
+def _shape_of(log: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Describe the distribution over tokens in each place."""
+    p = log.exp()
+    mean = (p * log).sum(-1)
+    variance = (p * log.square()).sum(-1) - mean.square()
+    return {
+        "wrong": (log.argmax(-1) != labels).float(),
+        "mean": mean,
+        "spread": variance.clamp(min=0).sqrt(),
+        "renyi": 2 * torch.logsumexp(log / 2, -1),
+    }
+
+
 @torch.no_grad()
 def ask(kind: Kind, folder: Path, strength: str, roles: Sequence[str]) -> dict[str, Floats]:
     """Ask models about all scored and public documents, token by token."""
@@ -121,40 +143,34 @@ def ask(kind: Kind, folder: Path, strength: str, roles: Sequence[str]) -> dict[s
     listed = [one for pool in (*SCORED, "public") for one in documents[pool]]
     rows = [(number, row) for number, one in enumerate(listed) for row in kind.asked(one)]
     models = {role: loaded(kind, folder, strength, role) for role in roles}
+    pairs = _compared_pairs(roles)
     found: dict[str, list[NDArray[Any]]] = {}
 
     def keep(name: str, values: torch.Tensor) -> None:
         found.setdefault(name, []).append(values.double().numpy().astype(np.float32))
 
     for begin in range(0, len(rows), 40):
-        own = rows[begin : begin + 40]
-        batch = collated([row for _, row in own])
-        read = batch["labels"] != IGNORED
-        wanted = batch["labels"][read]
-        at = read.nonzero()
+        batch = collated([row for _, row in rows[begin : begin + 40]])
+        has_label = batch["labels"] != IGNORED
+        labels = batch["labels"][has_label]
+        at = has_label.nonzero()
         found.setdefault("row", []).append(at[:, 0].numpy() + begin)
-        place = at[:, 1] if kind.masks else at[:, 0] * 1000 + at[:, 1]
-        found.setdefault("order", []).append(place.numpy() + (0 if kind.masks else begin * 1000))
+        if kind.masks:
+            order = at[:, 1].numpy()
+        else:
+            order = (at[:, 0] * 1000 + at[:, 1]).numpy() + begin * 1000
+        found.setdefault("order", []).append(order)
         logs = {
             role: logits_of(model, batch).float().log_softmax(-1) for role, model in models.items()
         }
         for role, log in logs.items():
-            keep(f"logp.{role}", log.gather(1, wanted[:, None])[:, 0])
-            if role not in TARGETS:
-                continue
-            p = log.exp()
-            mean = (p * log).sum(-1)
-            keep(f"wrong.{role}", (log.argmax(-1) != wanted).float())
-            keep(f"mean.{role}", mean)
-            keep(f"spread.{role}", ((p * log.square()).sum(-1) - mean.square()).clamp(min=0).sqrt())
-            keep(f"renyi.{role}", 2 * torch.logsumexp(log / 2, -1))
-        for target, references in AUDITS.values():
-            for other in references:
-                if target in logs and other in logs:
-                    keep(
-                        f"gap.{target}.{other}",
-                        (logs[other].exp() * (logs[other] - logs[target])).sum(-1),
-                    )
+            keep(f"logp.{role}", log.gather(1, labels[:, None])[:, 0])
+            if role in TARGETS:
+                for name, values in _shape_of(log, labels).items():
+                    keep(f"{name}.{role}", values)
+        for target, reference in pairs:
+            log = logs[reference]
+            keep(f"gap.{target}.{reference}", (log.exp() * (log - logs[target])).sum(-1))
     made = {name: np.concatenate(parts) for name, parts in found.items()}
     return {**made, "document": np.array([number for number, _ in rows])}
 

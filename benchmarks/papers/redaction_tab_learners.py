@@ -231,6 +231,20 @@ class Network:
         return classes
 
 
+def _check_labels(classes: Ints, n_rows: int, n_classes: int) -> Ints:
+    """Return the classes as integers.
+
+    Raises:
+        ValueError: there is not one for each sample, there is no sample, or one is out of range.
+    """
+    labels: Ints = np.asarray(classes, np.int64)
+    if labels.shape != (n_rows,) or not n_rows:
+        raise ValueError("give one class for each sample, and at least one sample")
+    if n_classes < 1 or labels.min() < 0 or labels.max() >= n_classes:
+        raise ValueError(f"classes must lie in [0, {n_classes})")
+    return labels
+
+
 def fit_network(
     kind: NetworkKind,
     features: Floats,
@@ -269,11 +283,7 @@ def fit_network(
             finite, a setting is out of range, or embeddings are too short to be convolved.
     """
     rows = _check(features)
-    labels = np.asarray(classes, np.int64)
-    if labels.shape != (len(rows),) or not len(rows):
-        raise ValueError("give one class for each sample, and at least one sample")
-    if n_classes < 1 or labels.min() < 0 or labels.max() >= n_classes:
-        raise ValueError(f"classes must lie in [0, {n_classes})")
+    labels = _check_labels(classes, len(rows), n_classes)
     rate = LEARNING_RATES[kind] if learning_rate is None else learning_rate
     if epochs < 1 or batch_size < 1 or not rate > 0:
         raise ValueError("epochs, batch size and learning rate must be above zero")

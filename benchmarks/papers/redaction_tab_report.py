@@ -158,20 +158,19 @@ def _masks(numbers: Numbers) -> list[str]:
     rows = []
     for embedding in EMBEDDINGS:
         for name in CLASSIFIERS:
-            found = [numbers.row("document", embedding, mask, name) for mask in MASKS]
-            if any(row is not None for row in found):
-                cells = [
-                    text
-                    for row in found
-                    for text in (
-                        ["-"] * 2
-                        if row is None
-                        else [_words(row.accuracy), _words(row.lift_over_length)]
-                    )
-                ]
+            cells = []
+            for mask in MASKS:
+                row = numbers.row("document", embedding, mask, name)
+                if row is None:
+                    cells += ["-", "-"]
+                else:
+                    cells += [_words(row.accuracy), _words(row.lift_over_length)]
+            if any(cell != "-" for cell in cells):
                 rows.append([EMBEDDINGS[embedding], NAMES[name], *cells])
-    head = [f"{what}, {mask}" for mask in MASKS for what in ("accuracy", "over length")]
-    return _table(["", "", *head], rows)
+    head = ["", ""]
+    for mask in MASKS:
+        head += [f"accuracy, {mask}", f"over length, {mask}"]
+    return _table(head, rows)
 
 
 def _per_class(numbers: Numbers) -> list[str]:
