@@ -78,29 +78,43 @@ def run_pieces(pieces: Sequence[Piece], run: Run) -> bool:
         if piece.name in run.tables:
             run.say(f"{piece.name}: has its table")
     while waiting:
-        again: list[Piece] = []
-        for piece in waiting:
-            reason = _why_not(piece, run)
-            if reason is not None:
-                if {one.name for one in again}.intersection(piece.after):
-                    again.append(piece)
-                    continue
-                run.say(f"{piece.name}: skipped, {reason}")
-                continue
-            seconds = min(run.most, run.ends - run.clock() - GRACE)
-            if seconds < LEAST_SECONDS:
-                run.say(f"{piece.name}: waits for the next call, the minutes are used up")
-                continue
-            ended = _turn(piece, seconds, run)
-            if ended == "stopped":
-                again.append(piece)
-            elif ended != "done":
-                broken.add(piece.name)
-        waiting = again
+        waiting = _run_round(waiting, run, broken)
     order = [piece.name for piece in pieces]
     run.tables.write([piece.name for piece in PIECES])
     run.say(f"{sum(name in run.tables for name in order)} of {len(order)} pieces have their table")
     return not broken
+
+
+def _run_round(pieces: Sequence[Piece], run: Run, broken: set[str]) -> list[Piece]:
+    """Give each piece a turn.
+
+    Args:
+        pieces: pieces that have no table yet.
+        run: where and how long they run.
+        broken: names of pieces that broke down, to which this round adds.
+
+    Returns:
+        The pieces that need another turn.
+    """
+    again: list[Piece] = []
+    for piece in pieces:
+        reason = _why_not(piece, run)
+        if reason is not None:
+            if {waiting.name for waiting in again}.intersection(piece.after):
+                again.append(piece)
+            else:
+                run.say(f"{piece.name}: skipped, {reason}")
+            continue
+        seconds = min(run.most, run.ends - run.clock() - GRACE)
+        if seconds < LEAST_SECONDS:
+            run.say(f"{piece.name}: waits for the next call, the minutes are used up")
+            continue
+        ended = _turn(piece, seconds, run)
+        if ended == "stopped":
+            again.append(piece)
+        elif ended != "done":
+            broken.add(piece.name)
+    return again
 
 
 def _why_not(piece: Piece, run: Run) -> str | None:
@@ -111,12 +125,12 @@ def _why_not(piece: Piece, run: Run) -> str | None:
     before = [name for name in piece.after if name not in run.tables]
     if before:
         return f"it comes after {', '.join(before)}"
-    untested = (
-        []
-        if piece.whatever
-        else [name for name in piece.after if UNTESTED in run.tables[name]["values"]]
-    )
-    return f"{', '.join(untested)} could not be tested" if untested else None
+    if piece.whatever:
+        return None
+    untested = [name for name in piece.after if UNTESTED in run.tables[name]["values"]]
+    if untested:
+        return f"{', '.join(untested)} could not be tested"
+    return None
 
 
 def _turn(piece: Piece, seconds: float, run: Run) -> str:

@@ -177,20 +177,17 @@ def numbers_of(
     fields = [field_of(case, trial, attack.min_tokens, attack.max_tokens) for trial in trials]
     rows: dict[Split, Fields] = {}
     for split in AUDITED:
-        own = [
-            (outcome, field.document.id)
-            for field, outcome in zip(fields, outcomes, strict=True)
-            if field.length == "usual" and field.document.split == split
-        ]
-        if len({document for _, document in own}) > 1:
-            rows[split] = fields_of(
-                [outcome for outcome, _ in own], [document for _, document in own]
-            )
-    found = {
-        name: interval
-        for split, own in rows.items()
-        for name, interval in _ranked(split, own, streams)
-    }
+        of_split = []
+        documents = []
+        for field, outcome in zip(fields, outcomes, strict=True):
+            if field.length == "usual" and field.document.split == split:
+                of_split.append(outcome)
+                documents.append(field.document.id)
+        if len(set(documents)) > 1:
+            rows[split] = fields_of(of_split, documents)
+    found: dict[str, Interval] = {}
+    for split, columns in rows.items():
+        found.update(_ranked(split, columns, streams))
     if len(rows) == len(AUDITED):
         found["excess_accauc.all"] = excess_area(
             *rows["member"].columns, *rows["heldout"].columns, streams["excess_accauc.all"]
@@ -203,7 +200,9 @@ def numbers_of(
     assert public is not None
     drawn = int(streams["public_accuracy"].integers(2**32))
     ((skill, _),) = measure_task(public, heldout, drawn)
-    return numbers | ({"public_accuracy": Number.of(skill)} if isinstance(skill, Estimate) else {})
+    if isinstance(skill, Estimate):
+        numbers["public_accuracy"] = Number.of(skill)
+    return numbers
 
 
 def _ranked(split: str, rows: Fields, streams: Streams) -> Iterator[tuple[str, Interval]]:

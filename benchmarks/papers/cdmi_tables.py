@@ -177,20 +177,18 @@ def main() -> None:
         if "train" in stages:
             train(setting, manifest.load(data), options.work, options.device)
         if "audit" in stages and not setting.public:
-            for criterion in options.criterion or CRITERIA:
-                audit_model(setting, criterion, data, options.work, options.device, options.dtype)
-            if setting.bimodal and setting.task == "mlm":
-                audit_model(
-                    setting,
-                    "precision",
-                    data,
-                    options.work,
-                    options.device,
-                    options.dtype,
-                    noise=True,
-                )
+            audit_setting(setting, data, options)
     if "table" in stages:
         write_table(HERE / "cdmi_tables", options.work, options.machine)
+
+
+def audit_setting(setting: Setting, data: Path, options: argparse.Namespace) -> None:
+    """Attack the models of a setting, and one that sees pages with noisy pictures."""
+    where = (data, options.work, options.device, options.dtype)
+    for criterion in options.criterion or CRITERIA:
+        audit_model(setting, criterion, *where)
+    if setting.bimodal and setting.task == "mlm":
+        audit_model(setting, "precision", *where, noise=True)
 
 
 def make_data(

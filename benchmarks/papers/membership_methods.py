@@ -21,9 +21,9 @@ import datetime as dt
 import functools
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -91,19 +91,25 @@ def train_all(work: Path, names: Sequence[str], splits: bool) -> None:
         kind.start(work / name)
         documents = kind.documents()
         for strength in STRENGTHS:
-            epochs, more = (1, True) if strength == "weak" else (kind.epochs, False)
-            own = {
-                pool: [*documents[pool], *(documents[f"more {pool}"] if more else ())]
-                for pool, _ in TRAINED.values()
-            }
+            epochs = 1 if strength == "weak" else kind.epochs
             for role, (pool, seed) in TRAINED.items():
-                train(
-                    kind, work / name, work / name / strength / role, own[pool], SEED + seed, epochs
-                )
-            for number, column in enumerate(halves(strength).T if splits else ()):
-                half = [one for one, taken in zip(own["member"], column, strict=True) if taken]
+                taught = _taught(documents, pool, strength)
+                place = work / name / strength / role
+                train(kind, work / name, place, taught, SEED + seed, epochs)
+            if not splits:
+                continue
+            members = _taught(documents, "member", strength)
+            for number, column in enumerate(halves(strength).T):
+                half = [members[index] for index in np.flatnonzero(column)]
                 place = work / name / strength / f"split-{number}"
                 train(kind, work / name, place, half, SEED + 10 + number, epochs)
+
+
+def _taught(documents: Mapping[str, Sequence[Any]], pool: str, strength: str) -> list[Any]:
+    """List what a model of a pool learns: more documents where its memory is to be weak."""
+    if strength == "weak":
+        return [*documents[pool], *documents[f"more {pool}"]]
+    return [*documents[pool]]
 
 
 def loaded(kind: Kind, folder: Path, strength: str, role: str) -> Any:
@@ -348,39 +354,83 @@ def decisions(
     all_scores: Mapping[str, Mapping[str, Mapping[str, Floats]]], times: int
 ) -> dict[str, Any]:
     """Give the shares of verdicts, by what an audit has, by size, and by the change of its scores."""
-    leaking = [(name, one["leaks"]) for name, one in all_scores.items()]
-    clean = [
-        (name, one[audit]) for name, one in all_scores.items() for audit in ("clean", "clean 2")
-    ]
-    found: dict[str, Any] = {}
+    by_base: dict[str, Any] = {}
     for n in SIZES:
-        wanted = sorted({name for base, own in BASES.items() for name in (*own, *JOINING[base])})
-        held_by = [
-            (name, kind, resampled(scores, wanted, n, times))
-            for kind, audits in (("leaks", leaking), ("clean", clean))
-            for name, scores in audits
-        ]
-        for base, own in BASES.items():
-            if not all(name in one for _, _, one in held_by for name in own):
+        audits = [*resampled_audits(all_scores, n, times)]
+        for base, scores in BASES.items():
+            if not all(audit.has(scores) for audit in audits):
                 continue
-            changes = {"": own, **{f"+ {name}": (*own, name) for name in JOINING[base]}}
-            changes |= {
-                f"- {name}": tuple(one for one in own if one != name) for name in REMOVED[base]
+            changes = {
+                change: count_change(audits, scores, names)
+                for change, names in changes_of(base).items()
             }
-            for change, names in changes.items():
-                moved = change.removeprefix("+ ").removeprefix("- ")
-                counts: dict[str, dict[str, list[int]]] = {"leaks": {}, "clean": {}}
-                for name, kind, one in held_by:
-                    if not moved or moved in one:
-                        before = verdicts(one, own)
-                        after = verdicts(one, names)
-                        at = {"leaks": 0, "clean": 1}[kind]
-                        counts[kind].setdefault(name, [0, 0, 0])
-                        counts[kind][name][0] += before[at]
-                        counts[kind][name][1] += after[at]
-                        counts[kind][name][2] += before[2]
-                found.setdefault(base, {}).setdefault(str(n), {})[change] = counts
-    return found
+            by_base.setdefault(base, {})[str(n)] = changes
+    return by_base
+
+
+class ResampledAudits(NamedTuple):
+    """Resampled audits of one corpus.
+
+    Attributes:
+        corpus: name of the corpus.
+        kind: whether the audited model "leaks", or is "clean".
+        held: by score, what `held` says of each audit.
+    """
+
+    corpus: str
+    kind: str
+    held: dict[str, list[Any]]
+
+    def has(self, scores: Iterable[str]) -> bool:
+        """Test whether the audits have all of these scores."""
+        return all(score in self.held for score in scores)
+
+
+def resampled_audits(
+    all_scores: Mapping[str, Mapping[str, Mapping[str, Floats]]], n: int, times: int
+) -> Iterator[ResampledAudits]:
+    """Yield resampled audits of leaking models, then those of clean ones."""
+    names: set[str] = set()
+    for base, scores in BASES.items():
+        names.update(scores, JOINING[base])
+    for kind, audits in {"leaks": ("leaks",), "clean": ("clean", "clean 2")}.items():
+        for corpus, by_audit in all_scores.items():
+            for audit in audits:
+                held_by_score = resampled(by_audit[audit], sorted(names), n, times)
+                yield ResampledAudits(corpus, kind, held_by_score)
+
+
+def changes_of(base: str) -> dict[str, tuple[str, ...]]:
+    """List the sets of scores that a base becomes, by the change; the first is the base itself."""
+    scores = BASES[base]
+    changes = {"": scores}
+    for name in JOINING[base]:
+        changes[f"+ {name}"] = (*scores, name)
+    for name in REMOVED[base]:
+        changes[f"- {name}"] = tuple(score for score in scores if score != name)
+    return changes
+
+
+def count_change(
+    audits: Iterable[ResampledAudits], before: Sequence[str], after: Sequence[str]
+) -> dict[str, dict[str, list[int]]]:
+    """Count right verdicts with scores before a change and after it, by kind and corpus.
+
+    Audits that lack a changed score do not count. Each count goes with the number of audits.
+    """
+    changed = set(before) ^ set(after)
+    counts: dict[str, dict[str, list[int]]] = {"leaks": {}, "clean": {}}
+    for audit in audits:
+        if not audit.has(changed):
+            continue
+        at = {"leaks": 0, "clean": 1}[audit.kind]
+        verdicts_before = verdicts(audit.held, before)
+        verdicts_after = verdicts(audit.held, after)
+        row = counts[audit.kind].setdefault(audit.corpus, [0, 0, 0])
+        row[0] += verdicts_before[at]
+        row[1] += verdicts_after[at]
+        row[2] += verdicts_before[2]
+    return counts
 
 
 def share_of(counts: Mapping[str, Sequence[int]], at: int) -> float:

@@ -18,7 +18,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
@@ -126,15 +126,22 @@ def main() -> None:
     if not chosen:
         raise SystemExit(f"--only: one of {', '.join(setting.name for setting in settings)}")
     stages = options.stage or STAGES
-    for setting in chosen if {*stages} - {"report"} else ():
-        data = make_data(setting.shape, options)
-        start = make_start_of(setting, data, options) if {*stages} - {"data", "report"} else None
-        if "train" in stages and start is not None:
-            train(setting, data, start, options)
-        if "audit" in stages:
-            audit_model(setting, data, options)
+    if {*stages} - {"report"}:
+        for setting in chosen:
+            run_stages(setting, stages, options)
     if "report" in stages:
         write_report(options.out, options.machine)
+
+
+def run_stages(setting: Setting, stages: Sequence[str], options: argparse.Namespace) -> None:
+    """Make the data of a setting, train its models and audit them, as far as stages say."""
+    data = make_data(setting.shape, options)
+    if {*stages} - {"data", "report"}:
+        start = make_start_of(setting, data, options)
+        if "train" in stages:
+            train(setting, data, start, options)
+    if "audit" in stages:
+        audit_model(setting, data, options)
 
 
 def _options() -> argparse.Namespace:
