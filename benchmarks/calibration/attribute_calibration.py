@@ -64,6 +64,12 @@ def tally(audit: Audit, audits: int, policy: Policy) -> dict[str, Any]:
     }
 
 
+def words_of_alarms(row: dict[str, Any], audits: int) -> str:
+    """Say where more audits without a leak are violated than at most 5 % may show."""
+    alarms = row["both limits"].get("violated", 0)
+    return " (too many false alarms)" if alarms > ALLOWED * audits / 1000 else ""
+
+
 def main() -> None:
     """Simulate, and write the counts."""
     parser = argparse.ArgumentParser(
@@ -82,21 +88,13 @@ def main() -> None:
             policy = own_limits(load(name))
             for documents in SIZES if name == "default" else SIZES[-1:]:
                 for correlation in CORRELATIONS:
-                    audits = (
-                        options.audits
-                        if name == "default" and documents < max(SIZES)
-                        else options.audits // 5
-                    )
-                    found = {
-                        "policy": name,
-                        **tally(Audit(documents, correlation=correlation), audits, policy),
-                    }
-                    alarms = found["both limits"].get("violated", 0)
-                    too_many = (
-                        " (too many false alarms)" if alarms > ALLOWED * audits / 1000 else ""
-                    )
-                    rows["without a leak"].append(found)
-                    print(f"{found}{too_many}", flush=True)
+                    audits = options.audits // 5
+                    if name == "default" and documents < max(SIZES):
+                        audits = options.audits
+                    counts = tally(Audit(documents, correlation=correlation), audits, policy)
+                    row = {"policy": name, **counts}
+                    rows["without a leak"].append(row)
+                    print(f"{row}{words_of_alarms(row, audits)}", flush=True)
         policy = own_limits(load("default"))
         most = next(limit.max for limit in policy.limits if limit.metric == METRIC)
         assert most is not None
@@ -111,8 +109,8 @@ def main() -> None:
                 )
                 print(rows["with a leak"][-1], flush=True)
         for known in KNOWN:
-            found = tally(Audit(documents=1000, known=known), max(1, options.audits // 5), policy)
-            rows["known documents"].append({"known": known, **found})
+            counts = tally(Audit(documents=1000, known=known), max(1, options.audits // 5), policy)
+            rows["known documents"].append({"known": known, **counts})
             print(rows["known documents"][-1], flush=True)
     content = {
         "machine": "2-core CPU",

@@ -27,11 +27,7 @@ def main() -> None:
     """See the module's docstring."""
     options = _options()
     if options.list:
-        for piece in PIECES:
-            needs = (
-                f" [needs {', '.join(f'--{name}' for name in piece.needs)}]" if piece.needs else ""
-            )
-            print(f"{piece.name:24} {piece.shows}{needs}")
+        list_pieces()
         return
     unknown = {*options.only} - {piece.name for piece in PIECES}
     if unknown:
@@ -48,6 +44,14 @@ def main() -> None:
     )
     chosen = [piece for piece in PIECES if not options.only or piece.name in options.only]
     sys.exit(0 if run_pieces(chosen, run) else 1)
+
+
+def list_pieces() -> None:
+    """Print each piece, what it shows, and the folders that it needs."""
+    for piece in PIECES:
+        folders = ", ".join(f"--{name}" for name in piece.needs)
+        needs = f" [needs {folders}]" if folders else ""
+        print(f"{piece.name:24} {piece.shows}{needs}")
 
 
 def _options() -> argparse.Namespace:

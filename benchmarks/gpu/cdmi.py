@@ -61,28 +61,23 @@ def attack_model(work: Work, *, argument: tuple[str, TaskKind, bool]) -> Result:
         work.step(f"audit-{criterion}", partial(audit, criterion))
     if bimodal and task == "mlm":
         work.step("audit-noise", partial(audit, "precision", noise=True))
-    rows = [
-        row
-        for row in cdmi_report.rows_in(results, kept)
-        if (row.corpus, row.task) == (corpus, task)
-    ]
-    text = [
-        NOTE,
-        "",
-        *_log_lines(log),
-        "",
-        *cdmi_report.table(rows),
-        "",
-        *cdmi_report.control(rows),
-    ]
+    text = [NOTE, "", *_log_lines(log), ""]
+    every_row = cdmi_report.rows_in(results, kept)
+    rows = [row for row in every_row if (row.corpus, row.task) == (corpus, task)]
+    text += [*cdmi_report.table(rows), "", *cdmi_report.control(rows)]
     text += ["", *cdmi_report.differences(rows)]
     if bimodal and task == "mlm":
         text += ["", *cdmi_report.noise(results, rows)]
-    paths = [
-        path for path in sorted(results.glob("*.json")) if not path.name.endswith(".numbers.json")
-    ]
-    records = {path.stem: json.loads(path.read_text())["attacks"] for path in paths}
-    return Result({"training": log, "attacks": records}, text)
+    return Result({"training": log, "attacks": _attacks_in(results)}, text)
+
+
+def _attacks_in(results: Path) -> Json:
+    """Read what the attacks of each record measured, by the name of its file."""
+    attacks = {}
+    for path in sorted(results.glob("*.json")):
+        if not path.name.endswith(".numbers.json"):
+            attacks[path.stem] = json.loads(path.read_text())["attacks"]
+    return attacks
 
 
 def _setting(

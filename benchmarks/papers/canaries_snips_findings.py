@@ -51,26 +51,24 @@ def findings(
         own = [line for line in lines if line["row"] == row and line["repeat"] in paper]
         if not own:
             continue
-        theirs = float(
-            np.mean([paper[repeat][row] for repeat in sorted({line["repeat"] for line in own})])
-        )
-        relaxed, exact = (
-            float(
-                np.mean(
-                    [
-                        line["patterns"][name][attack]["hdt"]
-                        for line in own
-                        for name in PATTERN_NAMES
-                    ]
-                )
-            )
-            for attack in ("relaxed", "exact")
-        )
+        repeats = sorted({line["repeat"] for line in own})
+        theirs = float(np.mean([paper[repeat][row] for repeat in repeats]))
+        relaxed = _mean_distance(own, "relaxed")
+        exact = _mean_distance(own, "exact")
         found.append(
             f"- **{row}**: HDT {relaxed:.2f} (relaxed) and {exact:.2f} (exact), the paper's {theirs:.2f}, guessing "
             f"{CHANCE:.2f}. {_reason(row, exact, theirs)}."
         )
     return [*found, "", _left_over(lines)]
+
+
+def _mean_distance(lines: Sequence[Mapping[str, Any]], attack: str) -> float:
+    """Average HDT over models and patterns."""
+    distances: list[float] = []
+    for line in lines:
+        patterns = line["patterns"]
+        distances += [patterns[name][attack]["hdt"] for name in PATTERN_NAMES]
+    return float(np.mean(distances))
 
 
 def _reason(row: str, ours: float, theirs: float) -> str:

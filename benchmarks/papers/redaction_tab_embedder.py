@@ -95,17 +95,24 @@ def _pooling(folder: Path) -> tuple[Pooling, bool]:
     if file is None:
         return "mean", normalised
     settings = _object(folder / file)
-    named = settings.get("pooling_mode")
-    modes = [
-        name
-        for name, chosen in settings.items()
-        if name.startswith("pooling_mode_") and chosen is True
-    ]
-    if named is not None:
-        modes += [f"pooling_mode_{'cls_token' if named == 'cls' else f'{named}_tokens'}"]
+    modes = _modes_in(settings)
     if len(modes) != 1 or modes[0] not in _POOLINGS:
         raise TargetError(f"{folder / file}: pools by {', '.join(modes) or 'nothing'}", _SAVE_ANEW)
     return _POOLINGS[modes[0]], normalised
+
+
+def _modes_in(settings: dict[str, Any]) -> list[str]:
+    """List the ways of pooling that settings name, in their old form."""
+    modes = []
+    for name, chosen in settings.items():
+        if name.startswith("pooling_mode_") and chosen is True:
+            modes.append(name)
+    mode = settings.get("pooling_mode")
+    if mode == "cls":
+        modes.append("pooling_mode_cls_token")
+    elif mode is not None:
+        modes.append(f"pooling_mode_{mode}_tokens")
+    return modes
 
 
 def pooling_file(folder: Path) -> str | None:

@@ -200,21 +200,24 @@ def resolution_lines(settings: Sequence[Audited]) -> list[str]:
 
 def _resolution(low: Audited, high: Audited) -> str:
     numbers = _numbers(low, high)
-    blind = [one for one in (low, high) if not one.reads]
+    blind = []
+    unfair = []
+    for audited in (low, high):
+        if not audited.reads:
+            guess = audited.best_guess[1]
+            blind.append(
+                f"{audited.name} has a held-out ANLS of {words(audited.anls)}, and guessing "
+                f"reaches {guess:.3f}"
+            )
+        if audited.result.confounded:
+            unfair.append(f"{audited.name}: {audited.result.confounded}")
     if blind:
-        reasons = "; ".join(
-            f"{one.name} has a held-out ANLS of {words(one.anls)}, and guessing reaches {one.best_guess[1]:.3f}"
-            for one in blind
-        )
-        return f"**not testable**: {reasons}. {numbers}"
-    unfair = [
-        f"{one.name}: {one.result.confounded}" for one in (low, high) if one.result.confounded
-    ]
+        return f"**not testable**: {'; '.join(blind)}. {numbers}"
+    if unfair:
+        return f"**undecided**: {'; '.join(unfair)}. {numbers}"
     change = compared(high.extraction("exact"), low.extraction("exact"))
-    if unfair or change is None:
-        return (
-            f"**undecided**: {'; '.join(unfair) or 'the two have no question in common'}. {numbers}"
-        )
+    if change is None:
+        return f"**undecided**: the two have no question in common. {numbers}"
     difference = change[1].difference
     if difference.low > 0:
         verdict = "**shown**: more is memorised at the lower resolution"
