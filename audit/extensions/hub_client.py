@@ -69,7 +69,7 @@ def refuse_open_line(address: str, endpoint: str = "") -> None:
 def _is_long(pause: str) -> bool:
     """Tell whether a header has a number of more seconds than a pause may take."""
     numbers = re.findall("[0-9]+", pause)
-    return any(len(one) > 9 or int(one) > LONGEST_PAUSE for one in numbers)
+    return any(len(number) > 9 or int(number) > LONGEST_PAUSE for number in numbers)
 
 
 @dataclass(eq=False)
@@ -186,8 +186,8 @@ class Bounds:
         while not self._ended.wait(_LOOK):
             self._forget_what_is_read()
             with self._lock:
-                n_bytes = self._read + sum(one.n_bytes for one in self._requests)
-                is_slow = any(one.is_slow for one in self._requests)
+                n_bytes = self._read + sum(request.n_bytes for request in self._requests)
+                is_slow = any(request.is_slow for request in self._requests)
             if is_slow:
                 self._end("a reply takes too long")
             elif n_bytes > self._most:
@@ -196,9 +196,9 @@ class Bounds:
     def _forget_what_is_read(self) -> None:
         """Keep no reply that is whole, but its bytes."""
         with self._lock:
-            whole = {one for one in self._requests if one.is_read}
-            self._read += sum(one.n_bytes for one in whole)
-            self._requests -= whole
+            finished = {request for request in self._requests if request.is_read}
+            self._read += sum(request.n_bytes for request in finished)
+            self._requests -= finished
 
     def _end(self, trouble: str) -> None:
         self.refusal = UsageError(f"the Hub is no longer asked: {trouble}", GIVE_FOLDER)
@@ -207,9 +207,9 @@ class Bounds:
     def _close(self) -> None:
         with self._lock:
             sockets = list(self._sockets)
-        for one in sockets:
+        for connection in sockets:
             with suppress(OSError, ValueError):
-                one.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager
@@ -233,7 +233,8 @@ def bounded(endpoint: str) -> Iterator[Bounds]:
     def own_client() -> Any:
         client = usual()
         hooks = client.event_hooks
-        before, after = hooks.get("request", []), hooks.get("response", [])
+        before = hooks.get("request", [])
+        after = hooks.get("response", [])
         client.event_hooks = {
             "request": [bounds.before, *before],
             "response": [bounds.after, *after],
@@ -269,7 +270,8 @@ def _plain_and_quiet() -> Iterator[None]:
         enable_progress_bars,
     )
 
-    loudness, had_bars = get_verbosity(), not are_progress_bars_disabled()
+    loudness = get_verbosity()
+    had_bars = not are_progress_bars_disabled()
     # Xet is another client, written in Rust, which asks wherever the Hub sends it.
     xet = constants.HF_HUB_DISABLE_XET
     constants.HF_HUB_DISABLE_XET = True

@@ -44,10 +44,13 @@ from audit.targets.opening import Checkpoint, Opener
 from audit.targets.reference_rules import same_type
 
 _TABLE = table_beside(__file__, "remote.toml")
-wording, WORDS = partial(fill_text, _TABLE["errors"]), _TABLE["words"]
+wording = partial(fill_text, _TABLE["errors"])
+WORDS = _TABLE["words"]
 HINTS: Mapping[str, str] = _TABLE["hints"]  # by the status of a refusal
 # Variables of the environment with the key of a server; the second one is sent to its owner alone.
-KEY, OWNED_KEY, OWNER = "DOCAUDIT_API_KEY", "OPENAI_API_KEY", "api.openai.com"
+KEY = "DOCAUDIT_API_KEY"
+OWNED_KEY = "OPENAI_API_KEY"
+OWNER = "api.openai.com"
 PARALLEL = 16  # requests on their way at a time, unless --batch-size says so
 PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds before each further try
 MOST_LETTERS = 200  # of the names of models in a message
@@ -57,7 +60,8 @@ BUSY = frozenset(
 )  # statuses that may pass; 0: there was no reply
 # Questions that are asked twice, or of a server and its checkpoint, and the share that these must
 # answer alike.
-EXAMINED, LEAST_ALIKE = 16, 0.75
+EXAMINED = 16
+LEAST_ALIKE = 0.75
 _SIGNS = re.compile("[!-~]*")  # what a host and a path of an address consist of
 _NAME = re.compile(
     r"[\w./:@+\[\]-]{1,200}"
@@ -126,7 +130,9 @@ class Server:
 
     def __init__(self, place: str | Path) -> None:
         self._url = url = _split(place)
-        self.address, self.wanted, self._base = _plain(url), url.fragment, url.path.rstrip("/")
+        self.address = _plain(url)
+        self.wanted = url.fragment
+        self._base = url.path.rstrip("/")
         self._origin = Origin(_host_of(url), url.port, url.scheme == "https")
         if url.netloc not in _PERMITTED:
             permit(place)

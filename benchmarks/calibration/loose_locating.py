@@ -24,8 +24,8 @@ from rapidfuzz.distance import Levenshtein
 from audit.corpus.documents import Box, Word
 from audit.corpus.images import decode
 from audit.corpus.removal.matching import normalise_ocr
-from audit.extensions.papers.importers.sroie import FIELDS, SROIE
 from audit.importers import locate as locating
+from audit.importers.formats.sroie import FIELDS, SROIE
 from audit.importers.locate import Location, locate, quality_of
 from audit.importers.source import Source
 from audit.importers.words import PageReader

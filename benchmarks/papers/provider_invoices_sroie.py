@@ -16,7 +16,7 @@ from audit import policy
 from audit import record as records
 from audit.corpus import manifest
 from audit.corpus.documents import Split
-from audit.extensions.papers.importers.sroie import PHRASINGS
+from audit.importers.formats.sroie import PHRASINGS
 from audit.importers.registry import FORMATS
 from audit.importers.request import ImportRequest
 from audit.references.recipes import AnsweringRecipe

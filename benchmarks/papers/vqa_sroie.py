@@ -34,7 +34,7 @@ from audit.attacks.memorisation.table import build_table
 from audit.cli.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Split, TrainingRecipe
-from audit.extensions.papers.importers.sroie import PHRASINGS
+from audit.importers.formats.sroie import PHRASINGS
 from audit.importers.registry import FORMATS
 from audit.importers.request import ImportRequest
 from audit.progress import Progress

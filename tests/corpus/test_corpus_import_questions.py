@@ -11,7 +11,7 @@ from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus, Split
 from audit.corpus.folding import fold
 from audit.corpus.summary import summarise
-from audit.extensions.papers.importers.sroie import FIELDS, PHRASINGS, phrasings_for
+from audit.importers.formats.sroie import FIELDS, PHRASINGS, phrasings_for
 from audit.importers.registry import FORMATS
 from audit.importers.request import ImportRequest
 

@@ -8,7 +8,7 @@ import pytest
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
 from audit.errors import ManifestError, UsageError
-from audit.extensions.papers.importers.snips import FILES
+from audit.importers.formats.snips import FILES
 from audit.importers.registry import FORMATS
 from audit.importers.request import ImportRequest
 

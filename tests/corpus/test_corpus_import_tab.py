@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Document, Redaction, Split
 from audit.errors import ManifestError, UsageError
-from audit.extensions.papers.importers.tab import page_of
 from audit.importers.assemble import ImportReport
+from audit.importers.formats.tab import page_of
 from audit.importers.registry import FORMATS
 from audit.importers.request import ImportRequest
 

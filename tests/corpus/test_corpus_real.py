@@ -22,9 +22,9 @@ from audit.corpus.removal import Removal, remove
 from audit.corpus.removal.proof import crops_of, prove_removal, survives
 from audit.corpus.removal.tesseract import TESSERACT
 from audit.corpus.summary import asked_providers, summarise
-from audit.extensions.papers.importers.sroie import FIELDS, PHRASINGS
 from audit.importers.assemble import ImportReport
 from audit.importers.divide import equal_images
+from audit.importers.formats.sroie import FIELDS, PHRASINGS
 from audit.importers.registry import FORMATS
 from audit.importers.request import ImportRequest
 

@@ -20,10 +20,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.extensions.papers.importers import tab
-from audit.extensions.papers.importers.tab import Label
 from audit.importers import locate
 from audit.importers.arrow_bounds import LARGEST_ROW
+from audit.importers.formats import tab
+from audit.importers.formats.tab import Label
 
 MEMORY = 4_000_000 << 10
 SECONDS = 90

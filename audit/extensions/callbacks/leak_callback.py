@@ -130,7 +130,8 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         if on_error not in ("warn", "raise"):
             raise UsageError(f"on_error={on_error!r}: no such choice", "'warn' or 'raise'")
         self._trainer = trainer
-        self._stop_on, self._on_error = stop_on, on_error
+        self._stop_on = stop_on
+        self._on_error = on_error
         named = {name: [Path(path) for path in paths] for name, paths in (references or {}).items()}
         root = _place(trainer.args, out)
         self._policy = load_policy(policy)
@@ -196,7 +197,8 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
 
         Its numbers are logged in every process.
         """
-        step, outcome = state.global_step, None
+        step = state.global_step
+        outcome = None
         try:
             if state.is_world_process_zero:
                 trial = (
@@ -240,7 +242,8 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         return control
 
     def _audit_checkpoint(self, model: Path, step: int) -> _Outcome:
-        started, name = time.monotonic(), f"step-{step}"
+        started = time.monotonic()
+        name = f"step-{step}"
         verdict = self._quick.run(model, name, self._policy)
         folder = self._quick.root / name
         self.audits.append(Audited(step, folder, verdict))

@@ -210,7 +210,8 @@ def sentence(verdict: Verdict) -> str:
     why = [verdict.contradicted] if verdict.contradicted else []
     for decision in verdict.decisions:
         if decision.outcome == "violated":
-            row, limit = decision_row(decision, text_of(decision.limit.attack)), decision.limit
+            row = decision_row(decision, text_of(decision.limit.attack))
+            limit = decision.limit
             why.append(
                 f"{limit.attack} {limit.metric} is {row.measured} ({row.between}), confirmed beyond the limit of "
                 f"{row.limit}"

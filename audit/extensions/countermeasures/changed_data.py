@@ -127,7 +127,8 @@ def train_on(
 
     key = key_of([corpus.sha256, name, *settings, __version__])
     data = load(made_once(out / f"{name}-data-{key}", write_data))
-    opened, how = open_model(start, corpus), Retraining(recipe_for(data), device)
+    opened = open_model(start, corpus)
+    how = Retraining(recipe_for(data), device)
 
     def train(folder: Path) -> None:
         progress.stage(f"training with {name}, epochs", how.recipe.epochs)
@@ -193,7 +194,8 @@ def write_blocked(corpus: Corpus, out: Path) -> None:
         page = page_view(corpus, document)
         for question in document.questions:
             removal = remove(page, question.answers)
-            view, painted = removal.view, removal.view.open_page
+            view = removal.view
+            painted = removal.view.open_page
             shown = (
                 not view.words
                 if page.open_page is None
@@ -207,7 +209,8 @@ def write_blocked(corpus: Corpus, out: Path) -> None:
             ):  # not `view.image`, which would stay in memory until all are written
                 image = f"{BLOCKED}/{len(copies):06}.png"
                 redrawn[image] = painted
-            name, given = f"{document.id}-{len(copies):06}-{BLOCKED}", document.provider
+            name = f"{document.id}-{len(copies):06}-{BLOCKED}"
+            given = document.provider
             asked = replace(question, answers=(NOT_PRESENT,), entity=None, category=None)
             copies.append(
                 Document(

@@ -48,7 +48,8 @@ from audit.workflows.report import Additions, write_report
 from audit.workflows.scan import Labelled
 
 FILES = (page.PDF_NAME, page.HTML_NAME)
-BEFORE, AFTER = "before", "after"
+BEFORE = "before"
+AFTER = "after"
 _NOT_FOR_THIS = (ManifestError, TargetError, UsageError)
 """Errors by which a countermeasure says that it is none for this model or data set."""
 
@@ -272,7 +273,8 @@ def use_of_limit(decision: Decision) -> LimitUse:
     An area counts from chance, 0.5, on either side. What the documents say of themselves counts for
     nothing here, and a limit from below has no such share.
     """
-    limit, measured = decision.limit, decision.measured
+    limit = decision.limit
+    measured = decision.measured
     if measured is None or limit.max is None or decision.about_text:
         return LimitUse(decision.outcome)
     area = measured.is_area

@@ -119,12 +119,15 @@ def html(before: AuditRecord, after: Sequence[Measured], left_out: Mapping[str, 
             sentence=cheapest_sentence(comparisons),
             choices=choices(comparisons) if len(comparisons) > 1 else (),
             measure=measure_of(comparisons),
-            tables=[(one, effect_lines(one), methods(one)) for one in comparisons],
-            channel=lambda one: tables.cell(one.side_channel, text_of("membership")),
+            tables=[
+                (comparison, effect_lines(comparison), methods(comparison))
+                for comparison in comparisons
+            ],
+            channel=lambda comparison: tables.cell(comparison.side_channel, text_of("membership")),
             percent=percent,
             guarantees=[
-                (one.title, view)
-                for one, record in after
+                (comparison.title, view)
+                for comparison, record in after
                 if (view := guarantee_view(record)) is not None
             ],
         )
@@ -133,8 +136,8 @@ def html(before: AuditRecord, after: Sequence[Measured], left_out: Mapping[str, 
 def effect_lines(comparison: MeasuredDefense) -> list[EffectLine]:
     """Lay out every number before and after; those of usefulness, without an attack, are last."""
     limits = {
-        (one.attack, one.metric): (one.before.outcome, one.after.outcome)
-        for one in comparison.limits
+        (limit.attack, limit.metric): (limit.before.outcome, limit.after.outcome)
+        for limit in comparison.limits
     }
     lines = []
     for effect in (*comparison.effects, *comparison.usefulness):
@@ -144,8 +147,8 @@ def effect_lines(comparison: MeasuredDefense) -> list[EffectLine]:
                 label=report.label(effect.metric),
                 attack=effect.attack.replace("_", " "),
                 outcomes=tuple(
-                    OUTCOME_LABELS.get(one, one)
-                    for one in limits.get((effect.attack, effect.metric), ())
+                    OUTCOME_LABELS.get(outcome, outcome)
+                    for outcome in limits.get((effect.attack, effect.metric), ())
                 ),
                 before=tables.cell(effect.before, report),
                 after=tables.cell(effect.after, report),
@@ -174,7 +177,9 @@ def methods(comparison: MeasuredDefense) -> list[str]:
     """List how the intervals of the differences were made."""
     effects = (*comparison.effects, *comparison.usefulness)
     return list(
-        dict.fromkeys(one.difference.method for one in effects if one.difference is not None)
+        dict.fromkeys(
+            effect.difference.method for effect in effects if effect.difference is not None
+        )
     )
 
 
@@ -184,11 +189,11 @@ def choices(comparisons: Sequence[MeasuredDefense]) -> tuple[Choice, ...]:
     They are of the same model, data set and policy.
     """
     every = set.intersection(
-        *(_held(one, side) for one in comparisons for side in ("before", "after"))
+        *(_held(comparison, side) for comparison in comparisons for side in ("before", "after"))
     )
     rows = [
         _choice(comparisons[0], "before", every),
-        *(_choice(one, "after", every) for one in comparisons),
+        *(_choice(comparison, "after", every) for comparison in comparisons),
     ]
     return tuple(replace(row, on_front=_undominated(row, rows)) for row in rows)
 
@@ -204,8 +209,9 @@ def cheapest_sentence(comparisons: Sequence[MeasuredDefense]) -> str:
 
     It is chosen by kind, then by the usefulness lost.
     """
-    first, policy = comparisons[0], comparisons[0].policy
-    passing = [one for one in comparisons if one.verdict_after == "passed"]
+    first = comparisons[0]
+    policy = comparisons[0].policy
+    passing = [comparison for comparison in comparisons if comparison.verdict_after == "passed"]
     if first.verdict_before == "passed":
         return f"The model meets the policy “{policy}” without a countermeasure."
     if len(comparisons) == 1:
@@ -213,7 +219,7 @@ def cheapest_sentence(comparisons: Sequence[MeasuredDefense]) -> str:
         return f"{first.title}: the verdict by the policy “{policy}” is {sides}."
     if not passing:
         return f"None of the countermeasures that were measured meets the policy “{policy}”."
-    best = min(passing, key=lambda one: (KINDS.index(one.kind), _lost(one)))
+    best = min(passing, key=lambda comparison: (KINDS.index(comparison.kind), _lost(comparison)))
     return (
         f"{best.title} is the cheapest countermeasure that meets the policy “{policy}” ({KIND_WORDS[best.kind]}; "
         f"{len(passing)} of {len(comparisons)} meet it)."

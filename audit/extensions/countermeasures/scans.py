@@ -136,12 +136,14 @@ def apply(
     corpus = manifest.load(options.data_dir)
     start = _start(defense, corpus, options)
     # They hold the data set's pages, so they are kept where only the owner looks.
-    device, models = device_named(options.device), options.evidence / "models"
+    device = device_named(options.device)
+    models = options.evidence / "models"
     trained = defense.train(corpus, start, models, device=device, progress=progress)
     references = options.references
     if defense.baselines_like and count:
         # A model trained otherwise is held against baselines trained in that way too.
-        data, began = manifest.load(trained.data), trained.start or start
+        data = manifest.load(trained.data)
+        began = trained.start or start
         baselines = train_baseline(
             began, data, models / "baselines", count=count, device=device, progress=progress
         )

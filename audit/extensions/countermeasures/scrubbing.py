@@ -84,12 +84,12 @@ def write_scrubbed(corpus: Corpus, out: Path, *, seed: int = 0) -> None:
     planted = planted_ids(corpus)
     documents: list[Document] = []
     redrawn: dict[str, Callable[[], Image]] = {}
-    found: list[Scrubbed] = []
+    results: list[Scrubbed] = []
     for number, document in enumerate(corpus.documents):
         scrubbed = _scrubbed(document, seed, document.id in planted)
         if scrubbed is None:
             continue
-        found.append(scrubbed)
+        results.append(scrubbed)
         made = scrubbed.document
         if made.image is not None and scrubbed.changed:
             made = replace(made, image=f"{FOLDER}/{number:06}.png")
@@ -97,7 +97,7 @@ def write_scrubbed(corpus: Corpus, out: Path, *, seed: int = 0) -> None:
                 draw_surrogates, page_view(corpus, document), scrubbed.changed, made.words
             )
         documents.append(made)
-    _refuse_nothing(found)
+    _refuse_nothing(results)
     write_changed(corpus, documents, out, suffix=FOLDER, redrawn=redrawn)
 
 
@@ -108,8 +108,8 @@ def _scrubbed(document: Document, seed: int, planted: bool) -> Scrubbed | None:
     return None if document.image is not None and (scrubbed.not_found or unboxed) else scrubbed
 
 
-def _refuse_nothing(found: Iterable[Scrubbed]) -> None:
-    if not any(one.document.split == "member" and one.n_values for one in found):
+def _refuse_nothing(results: Iterable[Scrubbed]) -> None:
+    if not any(one.document.split == "member" and one.n_values for one in results):
         raise ManifestError(
             "no sensitive value of a member document can be replaced: there is nothing to scrub",
             "mark values as entities with a category, name slots for what they hold, or give answers and boxes",
@@ -153,7 +153,8 @@ def scrub(document: Document, *, seed: int, planted: bool = False) -> Scrubbed:
     Raises:
         ManifestError: a value stands so densely among the words that it cannot be replaced.
     """
-    marked, asked = [*marked_values(document, planted=planted)], [*asked_values(document)]
+    marked = [*marked_values(document, planted=planted)]
+    asked = [*asked_values(document)]
     work = _Work(
         document,
         [*marked, *asked],
@@ -199,8 +200,8 @@ class _Work:
         texts = [value.text for value in values] + (
             [document.provider] if document.provider else []
         )
-        found = {text for text in texts if is_searched(text)}
-        self.searched = sorted(found, key=lambda text: (-len(text), text))
+        long_enough = {text for text in texts if is_searched(text)}
+        self.searched = sorted(long_enough, key=lambda text: (-len(text), text))
 
     def find(self, value: SensitiveValue) -> bool:
         """Return whether an answer is on the page; replace short and misread answers at once."""
@@ -262,13 +263,13 @@ class _Work:
     def _within(self, word: str) -> str:
         """Replace a value within a word ("TOTAL:9.00") and keep the rest of the word."""
         for text in self.searched:
-            found = re.search(re.escape(text), word, re.IGNORECASE)
-            if found is not None:
+            match = re.search(re.escape(text), word, re.IGNORECASE)
+            if match is not None:
                 value = self._values.get(fold(text))
                 new = self.surrogates.of_value(
-                    [found[0]], None if value is None else value.category
+                    [match[0]], None if value is None else value.category
                 )
-                return word[: found.start()] + new[0] + word[found.end() :]
+                return word[: match.start()] + new[0] + word[match.end() :]
         return self.surrogates.of_word(word)
 
     def _answer(self, answer: str, question: Question) -> str:
@@ -285,7 +286,8 @@ class _Work:
         for entity in self.document.entities:
             if entity.id == question.entity and fold(self.document.text_of(entity)) == fold(answer):
                 return entity.words
-        folded, wanted = [*map(fold, self.before)], fold(answer)
+        folded = [*map(fold, self.before)]
+        wanted = fold(answer)
         for start in range(len(folded)):
             text = ""
             for end in range(start, len(folded)):

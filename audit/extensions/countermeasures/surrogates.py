@@ -17,7 +17,8 @@ from audit.files import table_beside
 _CORE = re.compile(r"^(\W*)(.*?)(\W*)$", re.DOTALL)
 _LETTERS = re.compile(r"[^\W\d_]+")
 _DIGITS = re.compile(r"\d+")
-_VOWELS, _CONSONANTS = "aeiou", "bcdfghjklmnpqrstvwxz"
+_VOWELS = "aeiou"
+_CONSONANTS = "bcdfghjklmnpqrstvwxz"
 _NUMBERED: tuple[Category, ...] = ("amount", "quantity")
 _TRIES = 20
 Draw = Callable[[str], str]

@@ -66,7 +66,8 @@ class Regularisation(TrainingDefense):
         from audit.references.recipes import key_of, made_once
         from audit.targets.checkpoint.folder import open_checkpoint
 
-        opened, other = open_checkpoint(start), _opened(self.name, corpus, start)
+        opened = open_checkpoint(start)
+        other = _opened(self.name, corpus, start)
         recipe = self._recipe(corpus, other)
         validation = held_aside(corpus, other.labels, other.intents, recipe.seed)
         aside = {document.id for document in validation}
@@ -77,7 +78,8 @@ class Regularisation(TrainingDefense):
 
         def train(folder: Path) -> None:
             progress.stage(f"training with {self.name}, epochs", recipe.epochs)
-            members, intents = corpus.of("member"), other.intents
+            members = corpus.of("member")
+            intents = other.intents
             fit_nlu(
                 members, validation, recipe, folder, progress, labels=other.labels, intents=intents
             )

@@ -210,7 +210,9 @@ class NluTarget(ReferenceRules):
             around: words that must be among them.
         """
         room = self.model.config.max_tokens
-        first, last, centre = 0, 0, 0
+        first = 0
+        last = 0
+        centre = 0
         if around:
             first = min(around)
             last = max(around)
@@ -356,7 +358,8 @@ class NluTarget(ReferenceRules):
             inputs = inputs.index_put((owners, positions), mixed)
             losses = self._losses(inputs, labels, intents)
             (gradient,) = torch.autograd.grad(losses.sum(), weights)
-        values, slopes = losses.detach().cpu().double().numpy(), gradient.cpu().double().numpy()
+        values = losses.detach().cpu().double().numpy()
+        slopes = gradient.cpu().double().numpy()
         for row in range(len(queries)):
             yield Relaxed(float(values[row]), slopes[row])
 
@@ -390,7 +393,8 @@ class NluTarget(ReferenceRules):
             states, (last, _) = self.model.lstm(inputs[rows])
         sentences = torch.cat([last[-2], last[-1]], dim=-1).float()
         if labels is not None and intents is not None:
-            labels, intents = labels[rows], intents[rows]
+            labels = labels[rows]
+            intents = intents[rows]
         output: NluOutput = self.model.apply_heads(states.float(), sentences, labels, intents)
         return output
 

@@ -298,10 +298,13 @@ def _fit(
     optimizer = torch.optim.Adam(learning, lr=recipe.learning_rate, fused=True)
     history: list[dict[str, float]] = []
     best: dict[str, torch.Tensor] | None = None
-    kept, lowest, step = (0, 0), float("inf"), 0
+    best_step = (0, 0)
+    lowest = float("inf")
+    step = 0
     for epoch in range(1, recipe.epochs + 1):
         model.train()
-        total, n = 0.0, 0
+        total = 0.0
+        n = 0
         for batch in _batches(material, recipe.batch_size, rng):
             losses: Any = model(*batch).losses
             optimizer.zero_grad()
@@ -309,21 +312,24 @@ def _fit(
             (losses.sum() / recipe.batch_size).backward()
             torch.nn.utils.clip_grad_norm_(learning, LARGEST_GRADIENT)
             optimizer.step()
-            step, total, n = step + 1, total + float(losses.detach().sum()), n + len(losses)
+            step += 1
+            total += float(losses.detach().sum())
+            n += len(losses)
         history.append({"epoch": epoch, "step": step, "loss": total / n})
         progress.advance()
         if recipe.patience is None:
-            kept = epoch, step
+            best_step = epoch, step
             continue
         history[-1]["eval_loss"] = _mean_loss(model, validation)
         if history[-1]["eval_loss"] < lowest:
-            kept, lowest = (epoch, step), history[-1]["eval_loss"]
+            best_step = (epoch, step)
+            lowest = history[-1]["eval_loss"]
             best = {name: value.clone() for name, value in model.state_dict().items()}
-        elif epoch - kept[0] >= recipe.patience:
+        elif epoch - best_step[0] >= recipe.patience:
             break
     if best is not None:
         model.load_state_dict(best)
-    return {"epoch": kept[0], "global_step": kept[1], "log_history": history}
+    return {"epoch": best_step[0], "global_step": best_step[1], "log_history": history}
 
 
 @torch.no_grad()

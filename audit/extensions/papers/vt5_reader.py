@@ -58,10 +58,8 @@ class VT5Reader(layout.LayoutReader):
     ) -> layout.SampleRow:
         prompt = " ".join(self._prompt.replace(QUESTION, self._marks.sub(" ", question)).split())
         asked: list[int] = unpadded(self.tokenizer).encode(prompt, add_special_tokens=False).ids
-        page, boxes = (
-            layout.tokens_of_words(self.tokenizer, self._marks, words),
-            layout.boxes_of(PageView(words, size)),
-        )
+        page = layout.tokens_of_words(self.tokenizer, self._marks, words)
+        boxes = layout.boxes_of(PageView(words, size))
         ids = [*asked, *page.ids][: self.max_tokens - 1]
         token_boxes = [*[WHOLE_PAGE] * len(asked), *(boxes[word] for word in page.words)][
             : self.max_tokens - 1

@@ -111,10 +111,12 @@ class AnsweringLearner(Learner):
 
     def losses(self, batch: Batch) -> torch.Tensor:
         """Compute the mean loss of each sample's answer."""
-        logits, labels = self.model(**batch).logits, batch["labels"]
+        logits = self.model(**batch).logits
+        labels = batch["labels"]
         if not self.model.config.is_encoder_decoder:
             # A decoder's scores at one position are for the token at the next one.
-            logits, labels = logits[:, :-1], labels[:, 1:]
+            logits = logits[:, :-1]
+            labels = labels[:, 1:]
         return mean_costs(logits, labels)
 
     def save(self, folder: Path, *, half: bool = False) -> None:
@@ -131,13 +133,13 @@ def mean_costs(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         logits: (n_samples, n_tokens, n_classes).
         labels: (n_samples, n_tokens), `NOT_READ` where not read.
     """
-    read = labels != NOT_READ
+    is_read = labels != NOT_READ
     chosen = torch.log_softmax(logits.float(), dim=-1).gather(-1, labels.clamp(min=0)[..., None])[
         ..., 0
     ]
-    means: torch.Tensor = -torch.where(read, chosen, 0.0).sum(dim=-1) / read.sum(dim=-1).clamp(
-        min=1
-    )
+    means: torch.Tensor = -torch.where(is_read, chosen, 0.0).sum(dim=-1) / is_read.sum(
+        dim=-1
+    ).clamp(min=1)
     return means
 
 
@@ -206,11 +208,12 @@ class EncoderLearner(Learner):
         if self._encoder.task == "mlm":
             # The positions with a label, and the labels: (n_pages, most labels of a page) each.
             labels = batch["labels"]
-            read = labels != NOT_READ
-            order = torch.argsort((~read).long(), dim=1, stable=True)[
-                :, : int(read.sum(dim=1).max())
+            is_read = labels != NOT_READ
+            order = torch.argsort((~is_read).long(), dim=1, stable=True)[
+                :, : int(is_read.sum(dim=1).max())
             ]
-            batch["read_at"], batch["labels"] = order, labels.gather(1, order)
+            batch["read_at"] = order
+            batch["labels"] = labels.gather(1, order)
         return {name: value.to(self.device) for name, value in batch.items()}
 
     def losses(self, batch: Batch) -> torch.Tensor:
@@ -245,9 +248,9 @@ class EncoderLearner(Learner):
             found = self.model(**inputs).logits
         else:
             found = getattr(self.model, self._family.encoder)(**inputs).last_hidden_state
-        read = found.gather(1, batch["read_at"][..., None].expand(-1, -1, found.shape[-1]))
+        states = found.gather(1, batch["read_at"][..., None].expand(-1, -1, found.shape[-1]))
         return mean_costs(
-            read if named is None else getattr(self.model, named)(read), batch["labels"]
+            states if named is None else getattr(self.model, named)(states), batch["labels"]
         )
 
     def _tag_costs(self, inputs: Batch, batch: Batch) -> torch.Tensor:

@@ -150,7 +150,8 @@ def noisy_mean(
     units = sample_units(clients, card, random)
     samples = (found for found in (draw(unit, step) for unit in units) if found is not None)
     total = clipped_sum(parameters, samples, contribute, card.max_norm)
-    std, mean = card.noise_multiplier * card.max_norm, {}
+    std = card.noise_multiplier * card.max_norm
+    mean = {}
     for name, tensor in total.items():
         noisy = (
             tensor.to("cpu", torch.float64) + std * random.normal(tensor.shape) if std else tensor
@@ -196,7 +197,8 @@ def _normal(n: int) -> Floats:
     return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])
 
 
-SPENT, STATE = "spent", "state.safetensors"
+SPENT = "spent"
+STATE = "state.safetensors"
 _LINE = b"step\n"
 _KEPT = "steps kept"
 

@@ -23,16 +23,20 @@ Proves = Callable[[UnitKind, Guarantee], bool]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
 
-STEPS, ROUNDS = 100, 10
+STEPS = 100
+ROUNDS = 10
 """Steps with gradients, and rounds with local steps (the latter as in Tito et al. 2024)."""
-FEWEST_EXPECTED, EXPECTED_SHARE = 64, 0.25
+FEWEST_EXPECTED = 64
+EXPECTED_SHARE = 0.25
 """Units of a step, at least, and their share: noise of a mean falls faster with q N than sigma
 grows with q."""
 LEARNING_RATES = {"lora": 2e-3, "head": 5e-3, "full": 1e-3}
 """Adam's, by what is trained."""
-SGD_RATE, LOCAL_RATE = 0.5, 2e-4
+SGD_RATE = 0.5
+LOCAL_RATE = 2e-4
 """SGD's, and AdamW's in local steps (the latter that of Tito et al.'s code)."""
-_MIN_NOISE, _MAX_NOISE = 0.05, 1e6
+_MIN_NOISE = 0.05
+_MAX_NOISE = 1e6
 _TOLERANCE = 5e-3
 """By which the epsilon of a noise multiplier may stay under what was asked for, relative."""
 _MAX_SECANTS = 12
@@ -251,7 +255,8 @@ def noise_for(
     given = (delta, sample_rate, steps, client_rate)
     kept = _bisect(lambda sigma: renyi_epsilon(sigma, *given) <= epsilon, 0.02)
     kept_epsilon = epsilon_of(kept, *given)
-    broken, slope = 0.0, -1.0
+    broken = 0.0
+    slope = -1.0
     for _ in range(_MAX_SECANTS):
         if kept_epsilon >= epsilon * (1 - _TOLERANCE):
             break
@@ -264,7 +269,8 @@ def noise_for(
         if math.isfinite(found) and found != kept_epsilon and kept_epsilon > 0:
             slope = min(-0.1, math.log(found / kept_epsilon) / math.log(sigma / kept))
         if found <= epsilon:
-            kept, kept_epsilon = sigma, found
+            kept = sigma
+            kept_epsilon = found
         else:
             broken = sigma
     return kept
@@ -309,9 +315,11 @@ def _bisect(holds: Callable[[float], bool], tolerance: float) -> float:
     Raises:
         UsageError: it holds nowhere.
     """
-    low, high = _MIN_NOISE, 1.0
+    low = _MIN_NOISE
+    high = 1.0
     while not holds(high):
-        low, high = high, 2 * high
+        low = high
+        high = 2 * high
         if high > _MAX_NOISE:
             raise UsageError(
                 "no noise gives so much privacy", "ask for less: a larger epsilon, or higher limits"

@@ -150,13 +150,15 @@ def prepare_training(
 def _train(
     prepared: PreparedTraining, learner: Learner, ledger: Ledger, folder: Path, progress: Progress
 ) -> None:
-    options, units = prepared.options, prepared.units
+    options = prepared.options
+    units = prepared.units
     draw = partial(_draw, learner, options.seed)
     if all(draw_samples(learner, unit, 0, options.seed) is None for unit in units):
         raise TargetError(
             "no document makes a sample to train on", "give documents with words, or with answers"
         )
-    seed, held = options.seed, prepared.start.weight_names
+    seed = options.seed
+    held = prepared.start.weight_names
     trained = choose_trained(
         learner.model, options.trained, embeddings=options.embeddings, seed=seed, held=held
     )

@@ -259,7 +259,9 @@ class _Pool:
     """
 
     def __init__(self, ray: Any, width: int, shared: Path | None) -> None:
-        self.ray, self.width, self.shared = ray, width, shared
+        self.ray = ray
+        self.width = width
+        self.shared = shared
         self.home = ray.get_runtime_context().get_node_id()
         self.files: dict[str, Any] = {}
         self.waiting: deque[_Chunk] = deque()
@@ -358,7 +360,8 @@ class _Pool:
                 if step is None:
                     hired.node = found
                 else:
-                    hired.work, self.lost_while_opening = step, 0
+                    hired.work = step
+                    self.lost_while_opening = 0
                 self._hand_out(hired)
                 return
             trial_id, outcome = self.ray.get(next(ready[0]))
@@ -405,15 +408,14 @@ class _Pool:
             self.lost_while_opening += all(
                 one["Alive"] for one in self.ray.nodes() if one["NodeID"] == hired.node
             )
-            losses, doing = self.lost_while_opening, "before they could begin"
+            losses = self.lost_while_opening
+            doing = "before they could begin"
             hint = "every machine needs this docaudit and its libraries; when memory is short, use fewer workers"
         else:
             step.losses += 1
             self.waiting.appendleft(step)
-            losses, doing = (
-                step.losses,
-                f"over the same trials, {len(step.unfinished)} of them left",
-            )
+            losses = step.losses
+            doing = f"over the same trials, {len(step.unfinished)} of them left"
             hint = (
                 "when memory is short, use fewer workers or a lower --batch-size; "
                 "the same command goes on where it was"

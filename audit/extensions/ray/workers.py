@@ -123,7 +123,8 @@ class Files:
         self.folder = self.folder or PrivateFolder()
         place = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
         for name in names:
-            file, link = self.folder.path / place / name, into / place / name
+            file = self.folder.path / place / name
+            link = into / place / name
             if not file.exists():
                 file.parent.mkdir(parents=True, exist_ok=True)
                 with file.with_name(f"{file.name}.part").open("wb") as stream:

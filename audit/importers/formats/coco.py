@@ -22,15 +22,15 @@ class COCO(Importer):
 
     def pages(self, source: Source) -> Iterator[Page]:
         """Yield the pages of a COCO file."""
-        own = {
-            path: text
-            for path in source.files(".json")
-            if '"categories"' in (text := read_text(source.at(path)))
-        }
-        if not own:
+        annotations = {}
+        for path in source.files(".json"):
+            text = read_text(source.at(path))
+            if '"categories"' in text:
+                annotations[path] = text
+        if not annotations:
             hint = "give the folder of the annotations and images"
             raise UsageError(f"{source.path} holds no .json with categories", hint)
-        for path, text in own.items():
+        for path, text in annotations.items():
             with source.problems.catch(f"{path}:"), form_of("COCO's"):
                 _add(source, path, parse_json(text, "not JSON"))
         yield from source.pages
@@ -47,19 +47,19 @@ def _add(source: Source, path: str, table: Mapping[str, Any]) -> None:
                 source.find_image(image["file_name"], PurePosixPath(path).parent.as_posix())
             )
             page.part = page.part or part_of(path)
-            page.unit, page.shape = (
-                "shares",
-                page.shape or (float(image["width"]), float(image["height"])),
-            )
+            page.unit = "shares"
+            page.shape = page.shape or (float(image["width"]), float(image["height"]))
             pages[name] = page
-    for number, one in enumerate(table["annotations"]):
+    for number, annotation in enumerate(table["annotations"]):
         with source.problems.catch(f"{path}: annotations.{number}:"), form_of("COCO's"):
-            if one["image_id"] not in images or not categories.get(one["category_id"]):
+            name = annotation["image_id"]
+            if name not in images or not categories.get(annotation["category_id"]):
                 raise ManifestError("no image has its image_id, or no category its category_id")
-            image = images[one["image_id"]]
-            x, y, width, height = map(float, one["bbox"])
+            category = categories[annotation["category_id"]]
+            image = images[name]
+            x, y, width, height = map(float, annotation["bbox"])
             box = shares_of(
                 (x, y, x + width, y + height), (float(image["width"]), float(image["height"]))
             )
-            if one["image_id"] in pages:
-                pages[one["image_id"]].fields.append(Field(categories[one["category_id"]], box=box))
+            if name in pages:
+                pages[name].fields.append(Field(category, box=box))

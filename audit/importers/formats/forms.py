@@ -34,7 +34,10 @@ class Forms(Importer):
     """
 
     name = "forms"
-    description = "images, each with a .json as FUNSD's, or .txt boxes and .json values as SROIE's, in any folders"
+    description = (
+        "images, each with a .json as FUNSD's, or .txt boxes and .json values as SROIE's, "
+        "in any folders"
+    )
     word_files = BESIDE_JSON
     marks = (("*/annotations/*.json", '"form":'),)
 
@@ -233,7 +236,10 @@ def _read_word(value: Any, place: str) -> Word:
     with form_of(f"a word: {place}"):
         box = next((value[key] for key in ("box", "bbox", "quad") if key in value), None)
         if isinstance(box, dict):  # CORD's quad
-            box = [box[f"{axis}{corner}"] for corner in range(1, 5) for axis in "xy"]
+            quad = box
+            box = []
+            for corner in range(1, 5):
+                box += [quad[f"x{corner}"], quad[f"y{corner}"]]
         return Word(value["text"], None if box is None else read_box(box, place))
 
 

@@ -16,7 +16,8 @@ from audit.importers.interface import Importer
 from audit.importers.pages import Field, Page, clean
 from audit.importers.source import Source
 
-LINKS, LINKS_LEFT_OUT = "links", "links left out"
+LINKS = "links"
+LINKS_LEFT_OUT = "links left out"
 _ANNOTATION = ConfigDict(hide_input_in_errors=True)
 
 

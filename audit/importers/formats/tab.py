@@ -39,10 +39,13 @@ LABELS: Mapping[Label, Category] = {
     "QUANTITY": "quantity",
     "MISC": "misc",
 }
-PATTERN, TEXTS, MENTIONS = "echr_*.json", "texts.json", "mentions.json"
+PATTERN = "echr_*.json"
+TEXTS = "texts.json"
+MENTIONS = "mentions.json"
 PARTS: Mapping[str, Part] = {"train": "train", "dev": "validation", "test": "validation"}
 MASKED = ("DIRECT", "QUASI")
-CUT, BARE = "mentions that begin or end inside a word", "documents without a mention"
+CUT = "mentions that begin or end inside a word"
+BARE = "documents without a mention"
 # When a document's offsets are doubted: so many of its mentions begin or end inside a word, and
 # this share of them. In TAB it is at most 2 of a document, but 40 % and more with offsets shifted,
 # in bytes, or made without "\r".
@@ -236,8 +239,8 @@ def _mention_problems(text: _Text) -> Iterator[str]:
     cut = sum(_cuts_word(text.text, mention) for mention in text.mentions)
     if not outside and cut >= MIN_CUT and cut > MAX_CUT * len(text.mentions):
         yield (
-            f"{cut} of {len(text.mentions)} mentions begin or end inside a word: offsets must count characters of the "
-            "text"
+            f"{cut} of {len(text.mentions)} mentions begin or end inside a word: offsets must "
+            "count characters of the text"
         )
 
 

@@ -8,6 +8,7 @@ The test part has no answers and is not read.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
@@ -74,8 +75,8 @@ class DocVQA(Importer):
         """Yield the pages of DocVQA as it is published."""
         files = _files(source)
         images = source.files_by_stem(IMAGES, *IMAGE_FOLDERS)
-        there = any((source.root / folder).is_dir() for layout in OCR_FOLDERS for folder in layout)
-        ocr = source.files_by_stem((".json",), *OCR_FOLDERS) if there else {}
+        has_ocr = any((source.root / folder).is_dir() for folder in chain(*OCR_FOLDERS))
+        ocr = source.files_by_stem((".json",), *OCR_FOLDERS) if has_ocr else {}
         pages = QuestionPages(source)
         for path, part in files.items():
             with source.problems.catch():
@@ -87,8 +88,10 @@ class DocVQA(Importer):
                     if page is not None:
                         with source.problems.catch(f"{place}:"):
                             ask(page, str(record.identifier), record.question, record.answers)
-        kinds = {"image": images, "OCR result": ocr} if there else {"image": images}
-        yield from pages.filled(kinds, lambda page: fill(page, ocr[page.name]) if there else None)
+        kinds = {"image": images}
+        if has_ocr:
+            kinds["OCR result"] = ocr
+        yield from pages.filled(kinds, lambda page: fill(page, ocr[page.name]) if has_ocr else None)
 
 
 def _files(source: Source) -> dict[Path, Part]:

@@ -10,6 +10,7 @@ accepted.
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
@@ -18,9 +19,9 @@ from pydantic.dataclasses import dataclass as strict_dataclass
 
 from audit.corpus.documents import Box, Word
 from audit.errors import UsageError
-from audit.extensions.papers.importers.docvqa import Answers, QuestionPages, ask
 from audit.importers.faults import name_of, problems_of_form
 from audit.importers.files import IMAGES, open_source, parse_json
+from audit.importers.formats.docvqa import Answers, QuestionPages, ask
 from audit.importers.interface import Importer
 from audit.importers.pages import Page, Part, clean
 from audit.importers.source import Source
@@ -34,7 +35,8 @@ MAX_OVER = 0.01
 
 _CONVERSION = (
     "if you trust its origin, write its records as JSON: python -c 'import json, numpy; "
-    '[print(json.dumps(r, default=lambda a: a.tolist())) for r in numpy.load("{name}", allow_pickle=True)]'
+    "[print(json.dumps(r, default=lambda a: a.tolist())) "
+    'for r in numpy.load("{name}", allow_pickle=True)]'
     "' > {stem}.jsonl"
 )
 _LOOSE = ConfigDict(hide_input_in_errors=True, allow_inf_nan=False)
@@ -141,7 +143,12 @@ def _possible_files(root: Path) -> list[Path]:
     for folder in RECORD_FOLDERS:
         if (root / folder).is_dir():
             files += [path for path in sorted((root / folder).iterdir()) if path.is_file()]
-    return [path for path in files if not any(name in path.stem for name in NO_RECORDS)]
+    return [path for path in files if not _is_index(path)]
+
+
+def _is_index(path: Path) -> bool:
+    """Test whether a file lists records instead of holding them."""
+    return any(name in path.stem for name in NO_RECORDS)
 
 
 def _refuse_pickles(root: Path, pickled: Sequence[Path]) -> UsageError:
@@ -171,7 +178,10 @@ def _part(path: Path, *, official: bool) -> Part:
     """
     part = _part_named_in(path)
     if part is None and official:
-        hint = "the official division reads it from train, client, val, valid, validation, test or red in the name"
+        hint = (
+            "the official division reads it from train, client, val, valid, validation, test or "
+            "red in the name"
+        )
         raise UsageError(f"{path.name}: the name does not say which part its records are of", hint)
     return part or "train"  # a draw at random does not ask
 
@@ -209,7 +219,8 @@ def _record_problems(record: _Record, first: _Record) -> Iterator[str]:
     """Yield problems of a record's page, by itself and beside the page's first record."""
     if len(record.tokens) != len(record.boxes):
         yield f"{len(record.tokens)} OCR tokens, but {len(record.boxes)} boxes"
-    if any(not -MAX_OVER <= corner <= 1 + MAX_OVER for box in record.boxes for corner in box):
+    corners = chain(*record.boxes)
+    if any(not -MAX_OVER <= corner <= 1 + MAX_OVER for corner in corners):
         yield "ocr_normalized_boxes: not shares of the page between 0 and 1"
     if (record.tokens, record.boxes) != (first.tokens, first.boxes):
         yield "the page's words differ from those of an earlier record"

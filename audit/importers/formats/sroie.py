@@ -9,10 +9,10 @@ from pathlib import Path
 
 from audit.corpus.documents import Category
 from audit.errors import ManifestError
-from audit.extensions.formats.forms import boxed_lines
 from audit.files import table_beside
 from audit.importers.faults import name_of
 from audit.importers.files import parse_json, read_text
+from audit.importers.formats.forms import boxed_lines
 from audit.importers.interface import Importer
 from audit.importers.pages import Field, Page, clean
 from audit.importers.source import Source
@@ -50,14 +50,12 @@ class SROIE(Importer):
             "key": source.files_by_stem((".json", ".txt"), ["key"]),
         }
         for name in sorted({*files["img"], *files["box"], *files["key"]}):
-            missing = [folder for folder, found in files.items() if name not in found]
+            missing = [folder for folder, paths in files.items() if name not in paths]
             source.problems.add("", (f"{folder}/{name}: missing" for folder in missing))
             if not missing:
                 with source.problems.catch(f"{name}:"):
-                    words, values = (
-                        [*boxed_lines(files["box"][name], numbers=[8])],
-                        _values(files["key"][name]),
-                    )
+                    words = [*boxed_lines(files["box"][name], numbers=[8])]
+                    values = _values(files["key"][name])
                     page = Page(
                         name,
                         files["img"][name],
@@ -67,9 +65,12 @@ class SROIE(Importer):
                         place=name,
                     )
                     for key, value in values.items():
-                        asked = phrasings_for(name, key, source.seed)
                         field = Field(
-                            key.upper(), value=value, category=FIELDS[key], id=key, phrasings=asked
+                            key.upper(),
+                            value=value,
+                            category=FIELDS[key],
+                            id=key,
+                            phrasings=phrasings_for(name, key, source.seed),
                         )
                         page.fields.append(field)
                     yield page

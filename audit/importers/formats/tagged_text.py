@@ -171,15 +171,18 @@ def _layout_of(words: Sequence[list[str]]) -> _Layout:
         raise ManifestError("no column holds tags, O or B-NAME")
     numbered = all(_NUMBER.fullmatch(row[0]) for row in words)
     columns = [
-        column
-        for column in range(1 + numbered, len(words[0]))
-        if any(_TAG.fullmatch(cell) for cell in _column(words, column))
+        column for column in range(1 + numbered, len(words[0])) if _holds_tags(words, column)
     ]
     if columns:
         return _Layout(numbered, columns[0] if numbered else columns[-1])
     if not any(map(_IN_FEATURES.search, _column(words, -1))):
         raise ManifestError("no column holds tags, O or B-NAME")
     return _Layout(numbered, None)
+
+
+def _holds_tags(words: Sequence[list[str]], index: int) -> bool:
+    """Test whether a cell of a column is a tag."""
+    return any(_TAG.fullmatch(cell) for cell in _column(words, index))
 
 
 def _column(words: Sequence[list[str]], index: int) -> Iterator[str]:

@@ -1,1 +1,0 @@
-"""Importers of the data sets of papers: SROIE, FUNSD, DocVQA, PFL-DocVQA, TAB, Snips."""
