@@ -89,7 +89,8 @@ def plan_audit(
     if not has_model and (options.references or options.seconds is not None):
         given = "--reference" if options.references else "--time"
         raise UsageError(f"{given} is for a model whose trials are timed", "add --model MODEL_DIR")
-    chosen, budget = load_policy(policy), options.budget
+    chosen = load_policy(policy)
+    budget = options.budget
     corpus = manifest.load(options.data_dir)
     manifest.check_references(corpus)
     if has_model:
