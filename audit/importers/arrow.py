@@ -59,7 +59,7 @@ class Table:
 
 
 def saved_splits(src: Path, problems: Problems) -> Iterator[Table]:
-    """Open what `save_to_disk` wrote; problems of a split are collected.
+    """Yield the splits that `save_to_disk` wrote as tables; collect problems of a split.
 
     Raises:
         UsageError: the library is missing.
@@ -76,7 +76,7 @@ def saved_splits(src: Path, problems: Problems) -> Iterator[Table]:
 
 
 def _saved_split(src: Path, folder: str) -> Table:
-    """Open a split that `save_to_disk` wrote.
+    """Open a split that `save_to_disk` wrote into `folder`, and return it as a table.
 
     Args:
         src: the source.
@@ -99,7 +99,7 @@ def _saved_split(src: Path, folder: str) -> Table:
 
 
 def parquet_split(name: str, paths: Sequence[Path]) -> Table:
-    """Open the Parquet files of a split.
+    """Open the Parquet files of a split, and return them as one table.
 
     Raises:
         UsageError: the library is missing, or a file is damaged.
@@ -144,7 +144,7 @@ class _SplitFiles:
 
 
 def _split(files: _SplitFiles, features: Mapping[str, Any] | None) -> Table:
-    """Open the files of a split, which have the same columns.
+    """Return the files of a split as one table; they must have the same columns.
 
     Args:
         files: the files of the split.
@@ -167,6 +167,7 @@ def _split(files: _SplitFiles, features: Mapping[str, Any] | None) -> Table:
             )
 
     def read_rows(names: Collection[str]) -> Iterator[Row]:
+        """Yield the rows of all files of the split, with those of its columns that are named."""
         return files.read_rows([column for column in columns[0] if column in names])
 
     return Table(
@@ -202,6 +203,7 @@ def _open_stream(path: Path) -> Iterator[Any]:
         schema = arrow.ipc.open_stream(source).schema
 
         def batches(columns: Sequence[str]) -> Iterator[Any]:
+            """Yield the record batches of the stream, with these columns."""
             source.seek(0)
             fields = [schema.get_field_index(name) for name in columns]
             yield from arrow.ipc.open_stream(
@@ -213,7 +215,7 @@ def _open_stream(path: Path) -> Iterator[Any]:
 
 @contextmanager
 def _open_parquet(path: Path) -> Iterator[Any]:
-    """Yield the schema of a Parquet file, and a function as of `_open_stream`."""
+    """Yield the schema of a Parquet file, and a function that yields batches of its rows."""
     _library()
     import pyarrow.parquet
 
@@ -221,6 +223,7 @@ def _open_parquet(path: Path) -> Iterator[Any]:
     with pyarrow.parquet.ParquetFile(str(path)) as file:
 
         def batches(columns: Sequence[str]) -> Iterator[Any]:
+            """Yield batches of the Parquet file's rows, with these columns."""
             check_parquet(file.metadata, columns)
             yield from file.iter_batches(_ROWS, columns=list(columns))
 
@@ -246,7 +249,7 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 def _features(metadata: Mapping[bytes, bytes] | None) -> Mapping[str, Any]:
-    """Return the features that the library writes into the schema of a file.
+    """Return the features that the library `datasets` wrote into the schema of a file.
 
     None where they are not there.
     """
@@ -280,7 +283,7 @@ def _inner_feature(feature: Any) -> Any:
 
 
 def _library() -> Any:
-    """Import the library that reads Arrow and Parquet.
+    """Import and return pyarrow, which reads Arrow and Parquet.
 
     Raises:
         UsageError: it is not installed.

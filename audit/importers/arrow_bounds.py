@@ -55,7 +55,7 @@ READ_TYPES = frozenset(
 
 
 def check_columns(schema: Any, asked: Collection[str]) -> None:
-    """Refuse columns of one name, and of types that are not read.
+    """Refuse a schema with two columns of one name, or an asked column of a type not read.
 
     Raises:
         ManifestError: there are some.
@@ -118,6 +118,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _extension() -> Any:
+    """Return pyarrow's class of extension types."""
     import pyarrow
 
     return pyarrow.BaseExtensionType
@@ -140,7 +141,7 @@ def check_parquet(metadata: Any, asked: Collection[str]) -> None:
 
 
 def _check_chunk(n_bytes: int, n_rows: int) -> None:
-    """Refuse the column of a row group by its size; errors as of `check_parquet`."""
+    """Refuse the column of a row group whose bytes or rows are too many to read."""
     if n_bytes > LARGEST_ROW * max(n_rows, 1) or n_bytes > LARGEST_CHUNK:
         raise ManifestError(
             f"{n_bytes:,} bytes in one column of {n_rows:,} rows: more than can be read at once"
@@ -191,7 +192,7 @@ class _Table(NamedTuple):
     place: int
 
     def field(self, number: int) -> int:
-        """Return the place of a field of the table; 0 where it is not there."""
+        """Return the byte at which a numbered field's value stands; 0 where the table lacks it."""
         fields = self.place - _integer(self.content, self.place, "<i")
         size = _integer(self.content, fields, "<H")
         entry = 4 + 2 * number
@@ -201,14 +202,14 @@ class _Table(NamedTuple):
         return self.place + offset if offset else 0
 
     def table(self, number: int) -> "_Table | None":
-        """Return the table that a field names."""
+        """Return the table that a numbered field points at; None without the field."""
         place = self.field(number)
         if not place:
             return None
         return _Table(self.content, place + _integer(self.content, place, "<I"))
 
     def vector(self, number: int) -> tuple[int, int]:
-        """Return the place of a field's first entry, and the number of entries."""
+        """Return the byte of the first entry of a vector field, and its number of entries."""
         place = self.field(number)
         if not place:
             return 0, 0
@@ -217,6 +218,7 @@ class _Table(NamedTuple):
 
 
 def _integer(content: Any, place: int, form: str) -> int:
+    """Read the integer of struct's format `form` at byte `place` of the content."""
     return int(struct.unpack_from(form, content, place)[0])
 
 
@@ -248,13 +250,14 @@ def check_stream(path: Path) -> None:
 
 
 def _mapped(path: Path) -> Any:
+    """Map a file into memory, and return it as Arrow's file."""
     import pyarrow
 
     return pyarrow.memory_map(str(path))
 
 
 def _check_message(message: Any) -> None:
-    """Judge a batch by its declaration; errors as of `check_stream`."""
+    """Refuse a record batch that declares more rows or bytes than can be read."""
     content = message.metadata.to_pybytes()
     root = _Table(content, _integer(content, 0, "<I"))
     batch = root.table(_HEADER)

@@ -95,7 +95,7 @@ class ImportReport:
 
     @property
     def fields(self) -> dict[str, int]:
-        """Number of fields of each label, located or not, by name of the label."""
+        """Count the fields of each label, located or not, by name of the label."""
         labels = sorted(self.located.keys() | self.not_located.keys())
         return {
             label: self.located[label].total() + self.not_located[label].total() for label in labels
@@ -125,7 +125,7 @@ _CONTENTS: Mapping[str, Callable[[Page], object]] = {
 
 
 def choose_task(name: str, pages: Sequence[Page], task: TaskKind | None) -> TaskKind:
-    """Choose the task: the owner's, else the first that the source speaks of.
+    """Return the task: the owner's, else the first that the source's contents allow.
 
     Outputs to be written come first, then questions, labelled words, classes; fields without words
     are asked for.
@@ -170,7 +170,7 @@ def _task_hint(counts: Counter[str], fitting: Sequence[TaskKind]) -> str:
 
 
 def _task_order(counts: Counter[str]) -> list[TaskKind]:
-    """Return the tasks in the order in which a source is taken to speak of them."""
+    """Return the tasks in the order in which they are tried for a source of these contents."""
     order: list[TaskKind] = ["parsing"]
     if not counts["questions"]:
         order += ["token-classification", "document-classification"]
@@ -275,7 +275,7 @@ class Assembly:
         return Task(self.task)
 
     def _bio_tags(self) -> Sequence[str]:
-        """Return the tagger's labels; without any, those that the format's labels make."""
+        """Return the model's tags; without any, BIO tags made of the format's labels."""
         if self.tags or not self.labels:
             return self.tags
         tags = ["O"]
@@ -284,7 +284,7 @@ class Assembly:
         return tags
 
     def _is_used(self, page: Page) -> bool:
-        """Test whether a document is made of a page; else count it with the reason."""
+        """Test whether a page becomes a document; if not, count it with the reason."""
         reason = page.unusable
         if self.task == "document-classification" and page.label is None:
             reason = "pages without a class, left out"
@@ -298,7 +298,7 @@ class Assembly:
         return not reason
 
     def _set_unit(self, pages: Sequence[Page], sizes: Mapping[str, Size]) -> None:
-        """Give pages that do not say it the unit of their boxes: the owner's, or recognised."""
+        """Set the unit of boxes of pages that do not state it: the owner's, or recognised."""
         pages = [page for page in pages if page.unit is None]
         boxes = [(sizes.get(page.name), [*page.boxes]) for page in pages]
         unit = self.boxes or recognise_unit(boxes)
@@ -346,7 +346,7 @@ class Assembly:
         return in_pixels(box, page.unit or "pixels", size, strict=self.strict)
 
     def _words(self, page: Page, size: Size | None) -> tuple[dict[int, int], tuple[Word, ...]]:
-        """Return the words with text, and their indices by those on the page.
+        """Return new indices of the words with text, by index on the page, and those words.
 
         All words have boxes, or none has.
         """
@@ -366,7 +366,7 @@ class Assembly:
     def _entities(
         self, page: Page, places: Mapping[int, int], words: Sequence[Word], size: Size | None
     ) -> dict[int, tuple[Entity, str]]:
-        """Return the entities of the fields with words, each with the rule that located it.
+        """Return entities of located fields, by field number, each with the rule that located it.
 
         They stand under the number of their field.
         """
@@ -395,7 +395,7 @@ class Assembly:
         return located
 
     def _questions(self, page: Page, words: Sequence[Word]) -> Iterator[Question]:
-        """Yield the questions of a page, counted by whether an answer is on the page."""
+        """Yield the questions of a page, and count in the report whether an answer is on it."""
         counts = Counter(question.id for question in page.questions)
         if max(counts.values(), default=0) > 1:
             raise ManifestError("two questions have one id")
@@ -429,7 +429,7 @@ class Assembly:
 
 
 def _check_names(pages: Sequence[Page], problems: Problems) -> None:
-    """Add a problem for each page whose name another page has."""
+    """Add a problem for each page whose name another page has too."""
     counts = Counter(page.name for page in pages)
     repeated = [page.place for page in pages if counts[page.name] > 1]
     problems.add("", (f"{shown_path(place)}: another page has its name" for place in repeated))
@@ -446,7 +446,7 @@ def _page_sizes(pages: Sequence[Page], problems: Problems) -> dict[str, Size]:
 
 
 def _size_for_boxes(page: Page, size: Size | None) -> Size | None:
-    """Return the size that a page's boxes are cut to: its image's, or one that stands for it.
+    """Return the size at which boxes are cut: the image's, or one that stands in for it.
 
     Raises:
         ManifestError: boxes in pixels have no image, or the page is no page of its image.
@@ -463,7 +463,7 @@ def _size_for_boxes(page: Page, size: Size | None) -> Size | None:
 def _question_about(
     fields: Sequence[Field], entity: Entity | None, spelling: str | None
 ) -> Question:
-    """Make the question for fields of one label, which asks for the values of all.
+    """Make the question that asks for the values of all fields of one label.
 
     Args:
         fields: fields with a value; the first one says how it is asked.
@@ -514,7 +514,9 @@ def _locate_field(
     if not words:
         return NO_WORDS
     if region:
-        location = _unused(_words_inside(words, region), used_words, "words inside the region")
+        location = _location_of_unused(
+            _words_inside(words, region), used_words, "words inside the region"
+        )
         return location or "no word inside the region"
     return _locate_value(field, value, words, used_words)
 
@@ -532,11 +534,11 @@ def _locate_annotated(
 ) -> Location | str:
     """Locate a field by the words that it names; else return the reason."""
     annotated = [places[index] for index in field.words if index in places]
-    return _unused(annotated, used_words, "annotated") or "empty"
+    return _location_of_unused(annotated, used_words, "annotated") or "empty"
 
 
-def _unused(indices: Sequence[int], used_words: set[int], rule: str) -> Location | str:
-    """Return the location by those of the words that no other field has.
+def _location_of_unused(indices: Sequence[int], used_words: set[int], rule: str) -> Location | str:
+    """Return a location of those words that no other field uses; else the reason.
 
     Else the reason; an empty one where there are no words at all.
     """

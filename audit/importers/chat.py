@@ -106,7 +106,7 @@ class Chat(Importer):
 
 
 def _columns_of(place: str, row: Any, source: Source) -> Columns:
-    """Return the meanings of the keys of a row.
+    """Return which keys of a row hold the parts of a conversation; refuse a row without one.
 
     Raises:
         ManifestError: the row is no object.
@@ -127,6 +127,7 @@ class Conversations:
     """
 
     def __init__(self, source: Source) -> None:
+        """Start without conversations; their images are found within the source."""
         self._source = source
         self._systems: Mapping[bool, Counter[str]] = {True: Counter(), False: Counter()}
         self._images: dict[_Image, Page] = {}
@@ -188,7 +189,7 @@ class Conversations:
         for talk in talks:
             systems += talk._systems[of_images]
         source.recipe = TrainingRecipe(
-            prompt=_fill(source, template, questions), system=_system(source, systems)
+            prompt=_fill_pages(source, template, questions), system=_system(source, systems)
         )
         for talk in talks:
             talk._source.recipe = source.recipe
@@ -224,7 +225,7 @@ class Conversations:
         return template, questions, pages_of_self
 
     def _page(self, row: ConversationRow, image: _Image) -> Page:
-        """Return the page of a conversation's image, which others may share."""
+        """Return the page of a conversation's image; conversations about one image share it."""
         source = self._source
         if isinstance(image, str):
             image = source.find_image(image, row.folder)
@@ -242,7 +243,7 @@ class Conversations:
 
 
 def _different_images(turns: Sequence[_Turn]) -> list[_Image]:
-    """List the images of a conversation, each once."""
+    """List the images of a conversation's turns, each once."""
     images: list[_Image] = []
     for turn in turns:
         images += [image for image in turn.images if image not in images]
@@ -250,7 +251,7 @@ def _different_images(turns: Sequence[_Turn]) -> list[_Image]:
 
 
 def _answered_turns(turns: Sequence[_Turn]) -> list[tuple[str, str]]:
-    """List the user's turns with the replies that come next, system turns aside."""
+    """List pairs of a user's turn and the reply to it; turns of the system are left out."""
     talk = [turn for turn in turns if turn.role != "system"]
     return [
         (turn.text, reply.text)
@@ -260,7 +261,7 @@ def _answered_turns(turns: Sequence[_Turn]) -> list[tuple[str, str]]:
 
 
 def _forget_questions(page: Page) -> None:
-    """Take back the questions that an earlier source of the import gave a page."""
+    """Remove from a page the questions and the output that an earlier source gave it."""
     page.questions = []
     page.output = None
     page.unanswered = 0
@@ -269,7 +270,7 @@ def _forget_questions(page: Page) -> None:
 def _questions_about_images(
     answered: Sequence[tuple[Conversations, _Answered]],
 ) -> tuple[str, list[_Answered]]:
-    """Divide what all conversations ask of images into the words of all, and the questions."""
+    """Divide prompts about images into the words that all share, and the questions."""
     template, divided = divide_prompts([each.question for _, each in answered], with_text=False)
     questions: list[_Answered] = []
     for (_, each), (_, question) in zip(answered, divided, strict=True):
@@ -279,14 +280,14 @@ def _questions_about_images(
 
 
 def _number_unnamed(pages: Sequence[Page]) -> None:
-    """Number pages, unless each has a name of its own."""
+    """Name the pages by their number, unless each has a name of its own."""
     if len({page.name for page in pages} - {""}) < len(pages):
         for number, page in enumerate(pages):
             page.name = f"text-{number:06d}"
 
 
 def _system(source: Source, systems: Counter[str]) -> str | None:
-    """Return the system turn of all conversations; None where there is none, or several."""
+    """Return the system turn that all conversations share; None where none or several are used."""
     if len(systems) > 1:
         total = systems.total()
         source.advice.append(TEXTS["systems"].format(n=total - systems[""], total=total))
@@ -295,7 +296,7 @@ def _system(source: Source, systems: Counter[str]) -> str | None:
 
 
 def _turns(row: Mapping[str, Any], columns: Columns) -> list[_Turn]:
-    """Return the turns of a conversation.
+    """Return the turns of the conversation that a row holds.
 
     The first holds the images, and the system prompt, of the row itself.
 
@@ -320,7 +321,7 @@ def _turns(row: Mapping[str, Any], columns: Columns) -> list[_Turn]:
 
 
 def _first_value(table: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    """Return the value of the first of these keys that a table has a value of; None without one."""
+    """Return the value of the first of these keys that has one in a table; None without any."""
     return next((table[key] for key in keys if table.get(key)), None)
 
 
@@ -370,7 +371,7 @@ def _images(value: Any) -> Iterator[_Image]:
 
 
 def _image_of_address(address: str) -> bytes:
-    """Decode an image that stands in its own address (data:...).
+    """Decode an image that is written into its own address (data:...).
 
     Raises:
         ManifestError: it is no valid base64.
@@ -381,8 +382,8 @@ def _image_of_address(address: str) -> bytes:
         raise ManifestError("an image is no valid base64") from None
 
 
-def _fill(source: Source, template: str, answered: Sequence[_Answered]) -> str | None:
-    """Give pages their questions, or their outputs where all are asked for JSON in the same words.
+def _fill_pages(source: Source, template: str, answered: Sequence[_Answered]) -> str | None:
+    """Give pages their questions; or outputs, where all are asked for JSON in the same words.
 
     Returns:
         The prompt that all questions stood in, or that asked for all outputs; None where there is
@@ -419,7 +420,7 @@ def _all_ask_for_json(answered: Sequence[_Answered]) -> bool:
 
 
 def _is_json(answer: str) -> bool:
-    """Test whether an answer is an object or a list that holds something."""
+    """Test whether an answer is JSON: an object or a list that is not empty."""
     try:
         value = json.loads(answer)
     except (ValueError, RecursionError):

@@ -43,6 +43,7 @@ class Columns:
         labels: Sequence[str] = (),
         named: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
+        """Match each meaning with the column that the owner names, else with a usual name."""
         self._names = [*names]
         self._by_owner = frozenset(named.values())
         self._of: dict[str, str] = {}
@@ -54,17 +55,17 @@ class Columns:
         self._labels = labels
 
     def __getitem__(self, meaning: str) -> str:
-        """Return the column of this meaning; empty where there is none."""
+        """Return the name of the column of this meaning; empty where the table has none."""
         return self._of[meaning]
 
     @property
     def used(self) -> frozenset[str]:
-        """Return the names of the columns that have a meaning."""
+        """Return the names of the columns that have a meaning for the import."""
         return frozenset(filter(None, self._of.values()))
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """Return names of the tags by their numbers, where the table or the owner gives them."""
+        """Return the names of tags in the order of their numbers, by the table or the owner."""
         return tuple(self._labels or self._classes.get(self["tags"], ()))
 
     @property
@@ -100,7 +101,7 @@ class Columns:
         return row.get(self[meaning]) if self[meaning] else None
 
     def fill(self, page: Page, row: Mapping[str, Any]) -> None:
-        """Add the words, fields, questions and outputs of a row to its page.
+        """Add the words, fields, questions and output of a row to its page.
 
         Rows of a page bring a question each.
 
@@ -119,7 +120,7 @@ class Columns:
             add_ground_truth(page, as_text(output))
 
     def _add_label(self, page: Page, row: Mapping[str, Any]) -> None:
-        """Give a page the class of a row, where the row has one."""
+        """Set the page's class to that of the row, where the row has one."""
         column = self["label"] or (LIST_LABEL if self["tags"] == LIST_LABEL else "")
         label = row.get(column)
         if label is not None and not isinstance(label, list | dict):
@@ -141,7 +142,7 @@ class Columns:
         return names[value]
 
     def _add_words(self, page: Page, row: Mapping[str, Any]) -> None:
-        """Add words, their boxes, and the fields of their tags."""
+        """Add the words of a row to its page, with their boxes and the fields of their tags."""
         texts = self.value(row, "words")
         boxes = self.value(row, "boxes")
         tags = self.value(row, "tags")
@@ -169,7 +170,7 @@ class Columns:
         return fields
 
     def _add_questions(self, page: Page, row: Mapping[str, Any]) -> None:
-        """Add a question, also by language, or a list of them with a list of answers."""
+        """Add the questions of a row to its page: one, one by language, or a list of them."""
         questions = self.value(row, "question")
         answers = self.value(row, "answers")
         if questions is None or answers is None:
@@ -188,7 +189,7 @@ class Columns:
 
 
 def _check_length(values: Any, texts: Sequence[str], column: str) -> None:
-    """Refuse the values of a column that are no list of one for each word; None passes.
+    """Refuse values of a column unless they are a list with one for each word; None passes.
 
     Raises:
         ManifestError: they are none.
@@ -202,7 +203,7 @@ def _check_length(values: Any, texts: Sequence[str], column: str) -> None:
 
 
 def _text_of_languages(texts: Mapping[str, Any]) -> Any:
-    """Return the English text of several languages, else the first that is there."""
+    """Return the English text of a table by language, else the first text in it."""
     return texts.get("en") or next((text for text in texts.values() if text), "")
 
 
@@ -255,7 +256,7 @@ class _LabelledSpan(NamedTuple):
 
 
 def _read_span(span: Any) -> _LabelledSpan:
-    """Read a list or table of start, end and label; `TypeError` or `ValueError` of another form."""
+    """Return start, end and label of a list or table; `TypeError` or `ValueError` without."""
     values = span
     if isinstance(span, dict):
         values = []
@@ -268,7 +269,7 @@ def _read_span(span: Any) -> _LabelledSpan:
 
 
 def read_box(value: Any, column: str) -> Box:
-    """Read a box.
+    """Return a box read from numbers or points of a column; refuse other forms.
 
     It has four numbers x0, y0, x1, y1, or eight (four corners), or points, as lists or as x and y.
 
@@ -301,7 +302,7 @@ def _points_of(value: Any) -> list[list[Any]] | None:
 
 
 def _read_answers(answers: Any) -> list[str]:
-    """Read accepted answers: one, a list, or {"text": [...]} as SQuAD has them.
+    """Return the accepted answers: one, a list, or {"text": [...]} as SQuAD has them.
 
     Raises:
         ManifestError: they are something else.
@@ -315,7 +316,7 @@ def _read_answers(answers: Any) -> list[str]:
 
 
 def add_ground_truth(page: Page, text: str) -> None:
-    """Add to a page what Donut's training sets call its ground truth.
+    """Add to a page the classes, questions or output of a Donut `ground_truth` text.
 
     {"gt_parse": {...}} is an output, whose leaves are questions by their path (`menu[1].nm`);
     {"gt_parses": [{"question", "answer"}, ...]} questions with one or several accepted answers;
@@ -395,7 +396,7 @@ def fields_of_tags(tags: Sequence[str]) -> list[tuple[str, tuple[int, ...]]]:
 
 
 def _as_bio(tag: str, *, prefixed: bool) -> str:
-    """Return a tag as BIO spells it: "O" outside, and with a prefix where any tag has one."""
+    """Return a tag of any scheme as BIO: "O" outside, and with a prefix if `prefixed`."""
     if tag.lower() in OUTSIDE:
         return "O"
     if prefixed and tag[1:2] != "-":
@@ -404,7 +405,7 @@ def _as_bio(tag: str, *, prefixed: bool) -> str:
 
 
 def task_labels(names: Iterable[str]) -> tuple[str, ...]:
-    """Return tags as a manifest takes them, in the model's order; none where they are in no scheme.
+    """Return tags for a manifest, in the model's order; none where they follow no scheme.
 
     The model's own labels count then: also where a scheme has no tag for a field that is read from
     them.
@@ -417,7 +418,7 @@ def task_labels(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def plain_labels(names: Iterable[str]) -> dict[str, str]:
-    """Map labels in lower case to those of a model's tags, without prefix.
+    """Map labels in lower case to labels as the model's tags spell them, without prefix.
 
     The outside class is left out.
     """
@@ -428,5 +429,5 @@ def plain_labels(names: Iterable[str]) -> dict[str, str]:
 
 
 def _are_prefixed(tags: Iterable[str]) -> bool:
-    """Test whether any tag has a prefix of BIO, BIOES or BILOU."""
+    """Test whether any tag has a prefix (B-, I-, ...) of BIO, BIOES or BILOU."""
     return any(tag[:2] in _PREFIXES for tag in tags)

@@ -56,7 +56,7 @@ class FieldTable(Importer):
         source.read_words(all_pages)
         for placed_row in rows:
             with source.problems.catch(f"{placed_row.place}:"):
-                _add(source, placed_row)
+                _add_row(source, placed_row)
         yield from all_pages
 
 
@@ -77,7 +77,7 @@ class _PlacedRow(NamedTuple):
 
 
 def _checked_columns(source: Source, path: str, row: Row) -> dict[str, str]:
-    """Return the columns of a table by meaning.
+    """Return the columns of a table by meaning; refuse a table without files or without values.
 
     Raises:
         UsageError: none of them names a file, or there is no other.
@@ -112,16 +112,17 @@ class _PDFs:
     """
 
     def __init__(self, source: Source) -> None:
+        """Start with no PDF rendered; pages of one file are rendered once and kept."""
         self.source = source
         self._pages: dict[str, list[Page]] = {}
 
     @property
     def pages(self) -> list[Page]:
-        """List the pages of the PDFs so far."""
+        """List the pages of all PDFs rendered up to now."""
         return list(chain.from_iterable(self._pages.values()))
 
     def pages_of(self, row: Row, file: str, folder: str) -> Sequence[Page]:
-        """Return the pages of the file that a row names.
+        """Return the pages of the file that a row names; a PDF is rendered once.
 
         Args:
             row: the row, which may name the provider.
@@ -146,8 +147,8 @@ class _PDFs:
         return self._pages[name]
 
 
-def _add(source: Source, row: _PlacedRow) -> None:
-    """Add a row to its file's pages: split, class and provider, and values or a question."""
+def _add_row(source: Source, row: _PlacedRow) -> None:
+    """Add a row to its file's pages: split, class, provider, and its values or its question."""
     values = {meaning: clean(row.values[column]) for meaning, column in row.columns.items()}
     _set_keys(source, row, values)
     if "value" not in values:
@@ -160,7 +161,7 @@ def _add(source: Source, row: _PlacedRow) -> None:
 
 
 def _set_keys(source: Source, row: _PlacedRow, values: Mapping[str, str]) -> None:
-    """Give the pages of a row the split, class and provider that it names."""
+    """Set split, class and provider of a row's pages where the row names them."""
     provider = None
     if not source.options.provider:
         provider = " ".join(values.get("provider", "").split()) or None
@@ -171,7 +172,7 @@ def _set_keys(source: Source, row: _PlacedRow, values: Mapping[str, str]) -> Non
 
 
 def _add_columns(row: _PlacedRow) -> None:
-    """Add the values of a row that has a column for each field."""
+    """Add the values of a row that has a column for each field to its pages."""
     fixed = {row.columns.get(meaning) for meaning in ("file", "split", "class", "provider")}
     for name, text in row.values.items():
         if name not in fixed:

@@ -49,7 +49,7 @@ owner's word."""
 
 
 def demands(rule: Rule, n_members: int, *, has_official: bool) -> tuple[str, ...]:
-    """List in sentences what must be true of the audited model, else the data set says nothing."""
+    """List in sentences what must be true of the audited model, or the audit means nothing."""
     must = MUST.format(member=n_members)
     if rule == "official" or isinstance(rule, NamedMembers):
         return (must,)
@@ -137,7 +137,7 @@ def divide(
 
 
 def _usable_parts(alike: Groups, parts: Mapping[str, Part]) -> dict[str, Part]:
-    """Return the part of each page that is no copy of a page of an earlier part."""
+    """Return the part of each page, without pages that copy one of an earlier part."""
     copies = copies_of_trained(alike, parts)
     return {name: part for name, part in parts.items() if name not in copies}
 
@@ -145,7 +145,7 @@ def _usable_parts(alike: Groups, parts: Mapping[str, Part]) -> dict[str, Part]:
 def _divide_parts(
     groups: Sequence[Collection[str]], parts: Mapping[str, Part], shares: Shares, seed: int
 ) -> dict[str, Split]:
-    """Draw the splits of each part of the source; a public part is taken as it is.
+    """Draw splits within each part of the source; public parts are public as a whole.
 
     Args:
         groups: groups of pages that stay together.
@@ -171,7 +171,7 @@ def _divide_parts(
 def _divide_named(
     division: NamedMembers, groups: Sequence[Collection[str]], shares: Shares, seed: int
 ) -> dict[str, Split]:
-    """Keep members and held-out pages as they are given, and draw the other groups.
+    """Keep the members and held-out pages that the owner names; draw the other groups.
 
     Copies of given pages are out.
     """
@@ -193,7 +193,7 @@ def _divide_named(
 def _draw_undecided(
     groups: Groups, splits: Sequence[Split], shares: Shares, seed: int
 ) -> dict[str, Split]:
-    """Draw groups that the owner does not name for those of these splits that have a share."""
+    """Draw groups that the owner does not name, for those of `splits` that have a share."""
     drawn_shares = {split: shares[split] for split in splits if shares.get(split)}
     if not drawn_shares:
         return {}
@@ -201,7 +201,7 @@ def _draw_undecided(
 
 
 def copies_of_trained(alike: Groups, parts: Mapping[str, Part]) -> frozenset[str]:
-    """Find pages that are alike one of an earlier part (training, validation, public).
+    """Return pages that copy one of an earlier part (training, validation, public).
 
     `alike` as in `divide`.
     """
@@ -292,7 +292,7 @@ def equal_images(images: Mapping[str, Path]) -> tuple[tuple[str, ...], ...]:
 def divide_by_provider(
     groups: Groups, providers: Mapping[str, str | None], shares: Shares, seed: int
 ) -> tuple[dict[str, Split], dict[str, int]]:
-    """Draw providers in, out and public, and within a provider the documents that are held out.
+    """Draw each provider in, out or public; hold out half the documents of those in or out.
 
     Names that differ in case or spacing only (`folding.fold`) are one provider. In no split are:
     the documents of a provider that is out beyond those kept aside (public ones train reference
@@ -375,7 +375,7 @@ def _groups_by_provider(groups: Groups, names: Mapping[str, str]) -> tuple[_Owne
 def _draw_providers(
     owned: _Owned, shares: Shares, seed: int
 ) -> tuple[dict[Split, list[str]], list[str]]:
-    """Draw the providers that are in, out and public.
+    """Return the providers drawn for each split, and those with too few documents to be drawn.
 
     Returns:
         The providers of each split, and the unusable ones, which are public where public has a
@@ -395,7 +395,7 @@ def _draw_providers(
 
 
 def _provider_quotas(n_usable: int, n_unusable: int, shares: Shares) -> dict[Split, int]:
-    """Count the usable providers that are in, out and public; see `divide_by_provider`.
+    """Return how many usable providers are drawn in, out and public.
 
     Raises:
         UsageError: none would be in, or none out.

@@ -38,7 +38,7 @@ _TYPES: tuple[tuple[type | tuple[type, ...], str], ...] = (
 
 
 def _names_of_formats() -> frozenset[str]:
-    """Return the names of all tables, in lower case."""
+    """Return the names of columns and keys in all formats' tables, in lower case."""
     names = set[str]()
     for table in NAMES.values():
         names.update(table)
@@ -52,7 +52,7 @@ FORMAT_NAMES = _names_of_formats()
 
 
 def type_of(value: Any) -> str:
-    """Name the type of a value, which stands in the place of the value in a message."""
+    """Name the type of a value for a message, which must not repeat the value."""
     for kinds, name in _TYPES:
         if isinstance(value, kinds):
             return name
@@ -60,7 +60,7 @@ def type_of(value: Any) -> str:
 
 
 def shown_name(name: object, by_owner: Collection[str] = ()) -> str:
-    """Return the name of a column or key for a message: as it is where it is known, else `UNNAMED`.
+    """Return the name of a column or key for a message; `UNNAMED` unless formats or owner have it.
 
     Args:
         name: the name in the source, which may be a value in the place of a name.
@@ -74,7 +74,7 @@ def shown_name(name: object, by_owner: Collection[str] = ()) -> str:
 
 
 def shown_columns(names: Iterable[object], by_owner: Collection[str] = ()) -> str:
-    """List the names of columns for a message, those that are not known as their number."""
+    """List columns for a message: known ones by name, the others as how many they are."""
     columns = [shown_name(name, by_owner) for name in names]
     listed = [name for name in columns if name != UNNAMED]
     unknown = len(columns) - len(listed)
@@ -99,7 +99,7 @@ class UnplacedError(ManifestError):
 
 @contextmanager
 def refusing(sentence: str) -> Iterator[None]:
-    """Turn whatever the block raises into an error of the source.
+    """Turn whatever the block raises into an error of the source that states `sentence`.
 
     It has the sentence, and the type of the fault.
 
@@ -128,7 +128,7 @@ def refusing(sentence: str) -> Iterator[None]:
 
 
 def _missing_key(error: KeyError) -> str:
-    """Name the key that is not there, where a format has it."""
+    """Name the key that a `KeyError` lacks, if a format has a key of that name."""
     key = shown_name(error.args[0] if error.args else None)
     if key == UNNAMED:
         return "a key is missing, or names what is not there"

@@ -74,7 +74,7 @@ def files_in(folder: Path, suffixes: Sequence[str]) -> list[str]:
 
 
 def place_named(root: Path, relative: str) -> Path:
-    """Return the place of a path that a value of the source names, inside of `root`.
+    """Return the path of a file that the source names; refuse one outside of `root`.
 
     Raises:
         ManifestError: it is no path inside; the message does not have it.
@@ -87,7 +87,7 @@ def place_named(root: Path, relative: str) -> Path:
 
 @contextmanager
 def open_source(path: Path) -> Iterator[BinaryIO]:
-    """Open a file of a source for the bytes in it.
+    """Yield a file of the source, open for reading; count its bytes against the budget.
 
     Raises:
         ManifestError: it is no regular file, is too large, or cannot be read.
@@ -104,23 +104,24 @@ def open_source(path: Path) -> Iterator[BinaryIO]:
 
 
 def read_source(path: Path) -> bytes:
-    """Read a file of a source; errors as of `open_source`."""
+    """Return the bytes of a file of the source."""
     with open_source(path) as stream:
         return stream.read()
 
 
 def read_text(path: Path) -> str:
-    """Read the text of a file that should be UTF-8.
+    """Return the text of a file, which should be UTF-8.
 
     When it is not, every byte as Latin-1, which never fails.
 
     Control characters (also what Latin-1 makes of Windows' typographic quotes) become spaces,
     except line ends. Errors as of `open_source`.
     """
-    return "\n".join(map(replace_controls, _decode(path).replace("\r\n", "\n").split("\n")))
+    return "\n".join(map(replace_controls, _decode_file(path).replace("\r\n", "\n").split("\n")))
 
 
-def _decode(path: Path) -> str:
+def _decode_file(path: Path) -> str:
+    """Return the text of a file: UTF-8, with or without its mark, else Latin-1."""
     content = read_source(path)
     try:
         return content.decode("utf-8-sig")
@@ -143,7 +144,7 @@ def table_rows(
         ManifestError: a row has more cells than there are columns, or the table cannot be read as
             one.
     """
-    lines = _decode(path).replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    lines = _decode_file(path).replace("\r\n", "\n").replace("\r", "\n").split("\n")
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if separator is None else csv.QUOTE_NONE
     table = csv.DictReader(
         lines, delimiter=separator or max(",;\t", key=lines[0].count), restval="", quoting=quoting
@@ -161,7 +162,7 @@ def table_rows(
 
 
 def read_json(path: Path, kind: TypeAdapter[T]) -> T:
-    """Read a JSON file of the form of `kind`.
+    """Return the JSON of a file, checked for the form of `kind`.
 
     Raises:
         ManifestError: no JSON, or of another form; each problem with its path in the JSON, no
@@ -177,7 +178,7 @@ def read_json(path: Path, kind: TypeAdapter[T]) -> T:
 
 
 def parse_json(content: str | bytes, problem: str) -> Any:
-    """Parse JSON whose integers can be calculated with.
+    """Parse JSON; refuse with `problem` what is none, and refuse integers of too many digits.
 
     Raises:
         ManifestError: with this problem, as it is no JSON; or an integer has more than
@@ -190,6 +191,7 @@ def parse_json(content: str | bytes, problem: str) -> Any:
 
 
 def _parse_integer(text: str) -> int:
+    """Convert digits to an integer; refuse more than `_MOST_DIGITS` of them."""
     if len(text) > _MOST_DIGITS:
         raise ManifestError(f"an integer of {len(text)} digits, and {_MOST_DIGITS} are the most")
     return int(text)
@@ -197,7 +199,7 @@ def _parse_integer(text: str) -> int:
 
 @contextmanager
 def form_of(form: str) -> Iterator[None]:
-    """Refuse a JSON value that the block cannot take apart.
+    """Turn errors of the block into a refusal that the value is "not {form}".
 
     Raises:
         ManifestError: it is not of this form.
@@ -222,7 +224,7 @@ def as_text(value: Any) -> str:
 
 
 def _plain_text(value: Any) -> str:
-    """Write a value of a table that JSON does not have.
+    """Return as text a value that JSON has no type for: a date, a time, a decimal, bytes.
 
     It is a date, a time, a span of time, a decimal, or bytes of text.
     """

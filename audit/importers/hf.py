@@ -67,7 +67,7 @@ class HuggingFace(Importer):
 
 
 def _columns_of(table: Table, source: Source) -> Columns:
-    """Return the meanings of a table's columns.
+    """Return which columns of a table have a meaning; refuse a table without any.
 
     Raises:
         UsageError: none of them makes a page.
@@ -102,7 +102,7 @@ class _TableRow(NamedTuple):
         return part_named(self.table.split)
 
     def value(self, meaning: str) -> Any:
-        """Return the value in the column of this meaning."""
+        """Return the row's value in the column of this meaning; None where there is none."""
         return self.columns.value(self.values, meaning)
 
 
@@ -110,12 +110,13 @@ class _RowPages:
     """Makes rows pages; rows with a question share the page of their image or text."""
 
     def __init__(self, source: Source) -> None:
+        """Start with no pages; images and ids come from the source."""
         self._source = source
         self._pages: dict[str, _SplitPage] = {}
 
     @property
     def pages(self) -> list[_SplitPage]:
-        """List the pages so far, each with the name of its split."""
+        """List the pages made up to now, each with the name of its split."""
         return list(self._pages.values())
 
     def add(self, row: _TableRow) -> None:
@@ -139,7 +140,7 @@ class _RowPages:
         row.columns.fill(self._pages[key][1], row.values)
 
     def _key(self, row: _TableRow, image: str | bytes | None) -> str:
-        """Return what rows of one page share: a hash of their part and content; else a number."""
+        """Return a key equal for rows of one page: a hash of part and content, else a number."""
         content = image
         text = row.value("text")
         if not content:
@@ -151,7 +152,7 @@ class _RowPages:
         return f"{row.part}/{hashlib.sha256(content).hexdigest()}"
 
     def _page(self, row: _TableRow, image: str | bytes | None, path: str | None) -> Page:
-        """Make the page of a row, without what its columns hold of it.
+        """Make the page of a row with its image, part and provider, but without its content.
 
         Args:
             row: the row.
@@ -218,7 +219,7 @@ def _share_names(pages: Sequence[_SplitPage]) -> bool:
 
 
 def _tables(source: Source) -> Iterator[Table]:
-    """Yield the splits of the data set, in whichever layout.
+    """Yield the splits of the data set as tables, whichever layout it is saved in.
 
     Raises:
         UsageError: it has none of the layouts, or a library is missing.
@@ -268,11 +269,11 @@ def _table_of_records(source: Source, path: str) -> Table:
         if not isinstance(row, dict):
             raise ManifestError(f"{place} is not an object")
     folder = PurePosixPath(path).parent.as_posix()
-    return _table(path, _split_of(path), rows, folder.removeprefix("."))
+    return _table_of_rows(path, _split_of(path), rows, folder.removeprefix("."))
 
 
 def _tables_of_images(source: Source) -> Iterator[Table]:
-    """Yield the splits of images without records.
+    """Yield a table for each split of a source that has images and no records.
 
     The folder of each image is its class, where there are several.
     """
@@ -285,19 +286,19 @@ def _tables_of_images(source: Source) -> Iterator[Table]:
             if has_classes:
                 row["label"] = classes[path]
             rows.append((path, row))
-        yield _table("the images", split, rows)
+        yield _table_of_rows("the images", split, rows)
 
 
 def _by_split(paths: Iterable[str]) -> dict[str, list[str]]:
-    """Group paths by the split that they speak of."""
+    """Group paths by the split that their folder or file name speaks of."""
     splits: dict[str, list[str]] = {}
     for path in paths:
         splits.setdefault(_split_of(path), []).append(path)
     return splits
 
 
-def _table(place: str, split: str, rows: Sequence[Row], folder: str = "") -> Table:
-    """Make a table of rows that are read already."""
+def _table_of_rows(place: str, split: str, rows: Sequence[Row], folder: str = "") -> Table:
+    """Return a table over rows that are read already."""
     columns = tuple(dict.fromkeys(chain.from_iterable(row for _, row in rows)))
     return Table(split, columns, lambda _: rows, place=shown_path(place), folder=folder)
 

@@ -56,14 +56,14 @@ class _Element(NamedTuple):
     start: int
 
     def classes_and_title(self) -> tuple[set[str], str]:
-        """Return the classes of the element and its title; none of a closing tag."""
+        """Return the tag's classes and title; empty for a closing tag."""
         if self.is_closing:
             return set(), ""
         values = {name.lower(): max(texts) for name, *texts in _ATTRIBUTE.findall(self.attributes)}
         return {*values.get("class", "").split()}, values.get("title", "")
 
     def box(self, title: str) -> Box:
-        """Read the box of a title.
+        """Return the box (bbox) that a title attribute states.
 
         Raises:
             ManifestError: it has none.
@@ -106,6 +106,7 @@ class _HocrReader:
     """
 
     def __init__(self) -> None:
+        """Start before the first tag: no page yet, and outside of any word."""
         self.pages: list[Page] = []
         self._page_box: Box = (0.0, 0.0, 0.0, 0.0)
         self._word_box: Box | None = None
@@ -113,7 +114,7 @@ class _HocrReader:
         self._depth = 0
 
     def take(self, element: _Element) -> None:
-        """Take the next tag: it is within a word, or begins a page or a word.
+        """Take the next tag: within a word go on with it, else begin a page or a word.
 
         Raises:
             ManifestError: a page or word has no box, or a word has no page.
@@ -134,12 +135,12 @@ class _HocrReader:
 
     @property
     def _shape(self) -> tuple[float, float]:
-        """Return width and height of the page."""
+        """Return the width and height of the current page."""
         left, top, right, bottom = self._page_box
         return (right - left, bottom - top)
 
     def _go_on(self, element: _Element, box: Box) -> None:
-        """Take a tag within a word, which ends with the tag that closes its own."""
+        """Take a tag within a word: collect its text, and add the word where its tag closes."""
         self._texts.append(element.text_before)
         self._depth += -1 if element.is_closing else 1
         if self._depth > 0:

@@ -103,7 +103,7 @@ class Importer(ABC):
             return self._publish(request, division, sources, groups)
 
     def _checked(self, request: ImportRequest) -> ImportRequest:
-        """Refuse what this format cannot do, and fill in the task of a format that fixes it.
+        """Return the request with its task settled; refuse what this format cannot do.
 
         Raises:
             UsageError: the format has no such division or task, the shares cannot be honoured, or
@@ -178,7 +178,7 @@ class Importer(ABC):
         return pages
 
     def _task(self, pages: Sequence[Page], task: TaskKind | None, source: Source) -> TaskKind:
-        """Return the task that is made of the pages.
+        """Return the task that the pages' documents get, chosen by the format or its contents.
 
         Of plain ones any that is named, as they may be filled in.
         """
@@ -256,7 +256,7 @@ class _DataSet:
 
 
 def _merge_problems(sources: Sequence[Source]) -> None:
-    """Collect the problems of all sources with those of the first."""
+    """Add the problems of all other sources to those of the first."""
     for source in sources[1:]:
         sources[0].problems.merge(source.problems)
 
@@ -268,7 +268,7 @@ def _add_notes(sources: Sequence[Source], report: ImportReport) -> None:
 
 
 def _with_splits(documents: Mapping[str, Document], splits: Mapping[str, Split]) -> list[Document]:
-    """Return the documents that got a split, with it."""
+    """Return copies of the documents that got a split, each with its split set."""
     return [
         replace(document, split=splits[name])
         for name, document in documents.items()
@@ -323,7 +323,7 @@ def _membership(rule: divide.Rule, options: Options) -> Membership:
 
 
 def _choose_division(request: ImportRequest, groups: Sequence[Sequence[Page]]) -> _Division:
-    """Return the division of a request, now that the pages of its sources are read.
+    """Return how documents are divided: as the request says, by parts, or drawn.
 
     With a second folder, all pages of the first are members. A source that says which pages are of
     its training part is divided so where the owner names no division, else drawn.
@@ -378,7 +378,7 @@ def _divide_by_provider(
     report: ImportReport,
     division: _Division,
 ) -> dict[str, Split]:
-    """Draw providers, and add the counts of them to the report; `alike` as of `divide.divide`."""
+    """Return splits of pages drawn by provider; add the providers' counts to the report."""
     groups = join_groups([*alike, *_group_by_source(pages)])
     providers = {page.name: page.provider for page in pages}
     splits, counts = divide.divide_by_provider(groups, providers, division.shares, division.seed)
@@ -387,8 +387,8 @@ def _divide_by_provider(
 
 
 def _group_by_source(pages: Sequence[Page]) -> list[list[str]]:
-    """Group the names of pages of one document."""
-    return _group({page.name: page.source for page in pages if page.source is not None}, str)
+    """Group the names of pages that belong to one document of the source."""
+    return _group_by_key({page.name: page.source for page in pages if page.source is not None}, str)
 
 
 def _group_equal_images(pages: Sequence[Page]) -> tuple[tuple[str, ...], ...]:
@@ -403,7 +403,7 @@ def _group_equal_texts(pages: Sequence[Page]) -> list[list[str]]:
     for page in pages:
         if page.image is None:
             texts[page.name] = " ".join(word.text for word in page.words)
-    return _group(texts, fold)
+    return _group_by_key(texts, fold)
 
 
 def _rename(pages: Sequence[Page], taken_names: set[str]) -> None:
@@ -414,8 +414,8 @@ def _rename(pages: Sequence[Page], taken_names: set[str]) -> None:
         page.source = page.source and f"2-{page.source}"
 
 
-def _group(values: Mapping[str, str], key: Callable[[str], str]) -> list[list[str]]:
-    """Group the names of values that are equal as `key` compares them."""
+def _group_by_key(values: Mapping[str, str], key: Callable[[str], str]) -> list[list[str]]:
+    """Group the names whose values have equal keys under `key`."""
     groups: dict[str, list[str]] = defaultdict(list)
     for name, value in values.items():
         groups[key(value)].append(name)

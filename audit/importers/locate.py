@@ -74,7 +74,7 @@ class Location:
 
 
 def quality_of(rule: str) -> Quality:
-    """Return the quality that a rule gives.
+    """Return the quality (exact, normalised or loose) of a location that this rule gives.
 
     Rules of sources that name the words themselves are exact.
     """
@@ -88,7 +88,7 @@ def quality_of(rule: str) -> Quality:
 def locate(
     value: str, category: Category, words: Sequence[str], taken: Collection[int] = ()
 ) -> Location | str:
-    """Find `value` among `words`.
+    """Find the words that show `value`, and return their location; else the reason.
 
     Args:
         value: the transcription, not empty.
@@ -139,6 +139,7 @@ def _apply_rules(
 
 
 def _letters_and_digits(text: str) -> str:
+    """Fold a text, and drop all but its letters and digits."""
     return "".join(character for character in fold(text) if character.isalnum())
 
 
@@ -165,7 +166,7 @@ def _find_joined(
 
 
 def _occurrences(target: str, page: str) -> Iterator[int]:
-    """Yield the places of a text in that of a page, the first `MOST_OCCURRENCES`.
+    """Yield the positions of a text in a page's text, the first `MOST_OCCURRENCES`.
 
     They may overlap.
     """
@@ -182,7 +183,7 @@ def _occurrences(target: str, page: str) -> Iterator[int]:
 def _find_equal(
     read: Callable[[str], object], value: str, words: Sequence[str]
 ) -> Iterator[tuple[int, int]]:
-    """Yield the single words that a function reads as it reads the value."""
+    """Yield spans of single words for which `read` gives the same as for the value."""
     meaning = read(value)
     if meaning is None:
         return
@@ -240,7 +241,7 @@ def _find_inside(target: str, words: Sequence[str]) -> Iterator[tuple[int, int]]
 
 
 def _ends_there(edge: str, outward: str) -> bool:
-    """Test whether a value that ends with `edge` stops there.
+    """Test whether a value stops at `edge`: the text outward does not continue it.
 
     Args:
         edge: the value's character at its edge.

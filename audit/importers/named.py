@@ -33,14 +33,14 @@ class NamedMembers:
 
     @classmethod
     def read(cls, path: Path, heldout: Path | None = None) -> NamedMembers:
-        """Read files of names; errors as of `read_names`."""
+        """Read the files of members' names and, if given, of held-out names."""
         return cls(
             read_names(path, "--members"),
             () if heldout is None else read_names(heldout, "--heldout"),
         )
 
     def refuse_shared(self, paths: Iterable[str]) -> None:
-        """Refuse a name that two files have, in two folders.
+        """Refuse a name that several files in different folders have.
 
         Raises:
             ManifestError: there is one.
@@ -78,7 +78,7 @@ def find_named(names: Sequence[str], ids: Collection[str], option: str) -> froze
 
 
 def _possible_ids(name: str) -> Iterator[str]:
-    """Yield the ids that a name may mean, the likeliest first.
+    """Yield the ids of documents that a name may mean, the likeliest first.
 
     They hold folders, where two files share their name.
     """

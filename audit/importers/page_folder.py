@@ -50,7 +50,7 @@ class PageFolder(Importer):
     def pages(self, source: Source) -> Iterator[Page]:
         """Yield the pages of a folder, with all that lies beside their images."""
         ids = _ids_of_pages(source)
-        places = {path: _place(PurePosixPath(path)) for path in ids}
+        places = {path: _place_of(PurePosixPath(path)) for path in ids}
         meaning = _meaning_of_folders(source, places.values())
         has_train = any(place.part == "train" for place in places.values())
         jsons = {*files_in(source.path, (".json",))}
@@ -60,7 +60,7 @@ class PageFolder(Importer):
                 keys = {"id": name}
                 if place.folder and meaning != "none":
                     keys[meaning] = place.folder
-                page = _page_of(source, path, _read(source, path, jsons, keys))
+                page = _page_of(source, path, _read_document(source, path, jsons, keys))
                 page.part = place.part or ("public" if has_train else None)
                 if page.label is not None and source.task == "document-classification":
                     source.tags = tuple(sorted({*source.tags, page.label}))
@@ -75,7 +75,7 @@ class _Place(NamedTuple):
 
 
 def _ids_of_pages(source: Source) -> Mapping[str, str]:
-    """Return the id of each page, by its path: images, and texts beside none of them.
+    """Return the document id of each page by its path, of images and of texts without image.
 
     Raises:
         UsageError: there is no page.
@@ -97,7 +97,7 @@ def _ids_of_pages(source: Source) -> Mapping[str, str]:
 
 
 def _meaning_of_folders(source: Source, places: Collection[_Place]) -> str:
-    """Return the key that folders give: as the owner says, else the usual one if they differ."""
+    """Return the key (label, provider, none) that folders give: the owner's, else the usual."""
     usual = "none"
     if len({place.folder for place in places if place.folder}) > 1:
         usual = "label" if source.task == "document-classification" else "provider"
@@ -122,8 +122,8 @@ def _page_of(source: Source, path: str, document: Document) -> Page:
     )
 
 
-def _place(path: PurePosixPath) -> _Place:
-    """Return what the folders of a page say."""
+def _place_of(path: PurePosixPath) -> _Place:
+    """Return the part, and the last other folder, that the folders above a page name."""
     part: Part | None = None
     group = None
     for folder in dict.fromkeys(path.parts[:-1]):
@@ -140,8 +140,10 @@ def _part_of(folder: str) -> Part | None:
     return part_named(name) if name.isalpha() else None
 
 
-def _read(source: Source, path: str, jsons: Collection[str], keys: Mapping[str, Any]) -> Document:
-    """Make the document of a page, of its file and the JSON beside it.
+def _read_document(
+    source: Source, path: str, jsons: Collection[str], keys: Mapping[str, Any]
+) -> Document:
+    """Make the document of a page from its own files and the JSON beside it.
 
     Args:
         source: the folder.

@@ -160,7 +160,7 @@ class Page:
     document: Document | None = None
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set an attribute; a list of words, fields or questions is counted."""
+        """Set an attribute; count a list of words, fields or questions against the budget."""
         counted = _COUNTED.get(name)
         if counted is not None and not isinstance(value, counted):
             value = counted(value)
@@ -168,12 +168,12 @@ class Page:
 
     @property
     def boxes(self) -> Iterator[Box]:
-        """List the boxes of words and fields."""
+        """Yield the boxes of all words and fields."""
         items: Iterable[Word | Field] = (*self.words, *self.fields)
         return (item.box for item in items if item.box is not None)
 
     def ask(self, question: str, answers: Iterable[str], identifier: str | None = None) -> None:
-        """Add a question.
+        """Add a question to the page; without an answer only count it.
 
         Texts lose control characters, answers blank and repeated ones; without any it is counted.
 
@@ -191,7 +191,7 @@ class Page:
             self.unanswered += 1
 
     def mark(self, text: str, spans: Sequence[Span]) -> Iterator[tuple[int, ...]]:
-        """Take the words of a text, and give the words of each span in turn.
+        """Set the words of a text as the page's; yield the word indices of each span in turn.
 
         Words are divided where a span begins or ends. Spans may overlap, so that all of their words
         together can be far more than those of the text.
@@ -211,7 +211,7 @@ class Page:
 
 
 def _words_within(places: Sequence[Span], span: Span) -> tuple[int, ...]:
-    """Return the numbers of the words that begin in a span."""
+    """Return the indices of the words whose first letter is in a span."""
     first = bisect_left(places, (span[0], 0))
     end = bisect_left(places, (span[1], 0))
     return tuple(range(first, end))
@@ -267,7 +267,7 @@ def line_words(text: str, box: Box | None) -> Iterator[Word]:
 
 
 def ids_of(paths: Iterable[str]) -> Mapping[str, str]:
-    """Make ids for files, by path.
+    """Return an id for each path: the file's name, with its folders where two share one.
 
     An id is the name without its ending; where two share one it has its folders ("train-0001"),
     then its ending too.
@@ -293,7 +293,7 @@ def part_named(name: str) -> Part | None:
 
 
 def part_of(path: str) -> Part | None:
-    """Return the part that a path within the source speaks of.
+    """Return the part (train, test, ...) that a path in the source names; None without.
 
     A word in a folder's name says it, else one in the file's.
     """
@@ -312,7 +312,7 @@ def bounds(points: Sequence[Sequence[float]]) -> Box:
 
 
 def recognise_unit(pages: Sequence[tuple[Size | None, Sequence[Box]]]) -> Unit:
-    """Recognise the unit of boxes that do not say it.
+    """Return the unit of boxes that state none, recognised by their range and image sizes.
 
     The range of all of them is held against the images' sizes. Shares, where no corner is over 1.
     Thousandths, where none is over 1000, and some are off their image or all images would be empty
@@ -350,7 +350,7 @@ class _FarCorner(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Return how far the corner reaches, as the larger share of width and height."""
+        """Return x over the width or y over the height of the corner, the larger one."""
         return max(self.x / self.size[0], self.y / self.size[1])
 
 
@@ -415,7 +415,7 @@ def shares_of(box: Sequence[float], shape: tuple[float, float]) -> Box:
 
 
 def check_extent(shape: tuple[float, float], size: Size | None = None) -> None:
-    """Refuse the page that boxes were drawn on where it has no extent, or not its image's shape.
+    """Refuse a shape without extent, or one that differs from the image's proportions.
 
     Raises:
         ManifestError: width or height is not above 0, or the shapes differ by more than

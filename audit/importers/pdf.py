@@ -84,7 +84,7 @@ def pages_of_pdf(path: Path, name: str, folder: Path) -> list[Page]:
 
 
 def _check_size(document: Any, count: int) -> None:
-    """Refuse a file whose pages would take too long to draw, before the first is drawn.
+    """Refuse a PDF with too many pages, or with pages too large to render.
 
     A page may be named many times.
     """
@@ -100,7 +100,7 @@ def _check_size(document: Any, count: int) -> None:
 
 
 def _render(page: Any, image: Path) -> tuple[int, int]:
-    """Write the page's image; its width and height in pixels."""
+    """Draw a page into an image file; return the image's width and height in pixels."""
     scale = DPI / 72
     if max(page.get_size()) * scale > MAX_SIDE:
         raise ManifestError(
@@ -147,6 +147,7 @@ def _corners_on_image(
 
 
 def _library() -> Any:
+    """Import and return pypdfium2; refuse with how to install it where it is missing."""
     try:
         import pypdfium2
         import pypdfium2.raw

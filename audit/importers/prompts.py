@@ -73,7 +73,7 @@ def _ends_with_label(before: str) -> bool:
 
 
 def _divide_at(gap: str, texts: Sequence[str], *, question_first: bool) -> list[Divided]:
-    """Divide texts at what stands between text and question.
+    """Divide prompts into text and question at `gap`; none where any prompt does not fit.
 
     Nothing where nothing does, or where it leaves a blank text, or no question of one line.
     """
@@ -152,7 +152,7 @@ def fill_prompt(template: str, words: Sequence[Word], question: str) -> str:
 
 
 def _common_text(texts: Sequence[str], least: int) -> tuple[str, str]:
-    """Return the text before and after all questions.
+    """Return the text before and after what differs; empty for fewer than `least` texts.
 
     It goes up to a line's end or a colon, and from the beginning of a line. Nothing where there are
     fewer than `least` different questions, or where no question would be left of one.

@@ -55,6 +55,7 @@ class Reading:
     """
 
     def __init__(self) -> None:
+        """Start with nothing read, and the whole budget left."""
         self.file = ""
         self._sizes: dict[Path, int] = {}
         self._n_bytes = 0
@@ -68,7 +69,7 @@ class Reading:
             self._n_bytes += self._sizes[path]
 
     def spend(self, resource: Resource, amount: int) -> None:
-        """Count what comes of the source.
+        """Add an amount to what the source used of a resource; refuse more than the budget.
 
         Raises:
             UsageError: it is more than the size of the source allows.
@@ -91,7 +92,7 @@ _current: ContextVar[Reading | None] = ContextVar("reading", default=None)
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Charge what the block reads to one budget."""
+    """Charge all that the block reads to one budget of its own."""
     token = _current.set(Reading())
     try:
         yield
@@ -101,7 +102,7 @@ def reading() -> Iterator[None]:
 
 @contextmanager
 def _placed(prefix: str) -> Iterator[None]:
-    """Name the file that was opened last in a fault that has no other place."""
+    """Add the file opened last to faults of the block that name no other place."""
     try:
         yield
     except UnplacedError as error:
@@ -128,14 +129,14 @@ class SourceProblems(Problems):
 
 
 def note_opened(path: Path) -> None:
-    """Count the bytes of a file, where a source is being read."""
+    """Charge the bytes of a file to the source being read, if any."""
     current = _current.get()
     if current is not None:
         current.open(path)
 
 
 def spend(resource: Resource, amount: int) -> None:
-    """Charge the budget of the source that is being read; outside of an import there is none.
+    """Charge an amount to the source being read; outside of an import do nothing.
 
     Raises:
         UsageError: it is used up.
@@ -146,7 +147,7 @@ def spend(resource: Resource, amount: int) -> None:
 
 
 def joined(parts: Iterable[str]) -> str:
-    """Join parts of a text, which may be named again and again.
+    """Join parts of a text; refuse more letters than a page holds.
 
     Raises:
         ManifestError: they are more than a page holds.
@@ -162,7 +163,7 @@ def joined(parts: Iterable[str]) -> str:
 
 
 def check_name(name: str) -> str:
-    """Return the name of a key with those around it, which is built anew for each key within.
+    """Return the name of a key; refuse one too long, as nested keys repeat it.
 
     Raises:
         ManifestError: it is longer than any name.
@@ -176,6 +177,7 @@ class Counted(ABC, list[T]):
     """A list of a page whose items are counted as they come in, before more of them are made."""
 
     def __init__(self, items: Iterable[T] = ()) -> None:
+        """Make a list of these items, each counted against the budget."""
         super().__init__()
         self._letters = 0
         self._items = 0
@@ -184,7 +186,7 @@ class Counted(ABC, list[T]):
     @staticmethod
     @abstractmethod
     def weigh(item: T) -> tuple[int, int]:
-        """Return the letters of an item, and as how many items it counts."""
+        """Return the number of letters of an item, and for how many items it counts."""
 
     def append(self, item: T) -> None:
         """Append an item, and count it against what a page and a source may hold.
@@ -205,10 +207,11 @@ class Counted(ABC, list[T]):
         super().append(item)
 
     def extend(self, items: Iterable[T]) -> None:
-        """Append several items; errors as of `append`."""
+        """Append items, each counted against what a page and a source may hold."""
         for item in items:
             self.append(item)
 
     def __iadd__(self, items: Iterable[T]) -> Self:  # type: ignore[override,misc]
+        """Append items as `extend` does, counted against the budget."""
         self.extend(items)
         return self

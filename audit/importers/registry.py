@@ -26,6 +26,7 @@ class WordFolder(Importer):
     """
 
     def __init__(self, table: Mapping[str, Any]) -> None:
+        """Take all attributes of the importer from its format's table."""
         vars(self).update(table)
 
     def pages(self, source: Source) -> Iterator[Page]:

@@ -50,7 +50,7 @@ class ImportRequest:
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """List the folders that are read."""
+        """Return the folders to read: the source, and that of held-out documents if any."""
         if self.heldout_from is None:
             return (self.src,)
         return (self.src, self.heldout_from)
@@ -101,7 +101,7 @@ def _list_splits(folder: Path) -> list[str]:
 
 
 def _split_of_part(splits: Sequence[str], part: Part) -> str:
-    """Return the first split whose name speaks of a part; "SPLIT", for a command, without one."""
+    """Return the first split that names a part, for a command; "SPLIT" without one."""
     for split in splits:
         if part_named(split) == part:
             return split

@@ -120,6 +120,7 @@ class Source:
         settings: SourceSettings = SourceSettings(),
         kept: list[Any] | None = None,
     ) -> None:
+        """Open a source at a path; images that it contains as bytes go to `scratch`."""
         self.path = path
         self.scratch = scratch
         self.task = settings.task
@@ -189,7 +190,7 @@ class Source:
         raise UsageError(reason, TEXTS["other_folders"])
 
     def _layout_by_stem(self, suffixes: Sequence[str], folders: Sequence[str]) -> dict[str, Path]:
-        """List the files of one layout by stem; errors as of `files_by_stem`."""
+        """Return the files of one layout's folders by stem; refuse two of one stem."""
         paths: dict[str, Path] = {}
         for folder in folders:
             if not (self.root / folder).is_dir():
@@ -229,11 +230,12 @@ class Source:
 
     @cached_property
     def ids(self) -> Mapping[str, str]:
-        """Name each image's document, by its path within the source, sorted."""
+        """Return the document id of each image, by its path within the source, sorted."""
         return ids_of(files_in(self.root, IMAGES))
 
     @cached_property
     def _images(self) -> Mapping[str, list[str]]:
+        """Return the paths of images, by their name with and without its ending."""
         return group_by_name(self.ids, lambda path: {path.name, path.stem})
 
     @cached_property
@@ -270,7 +272,7 @@ class Source:
         return choose_one(same_path or candidates, "its image")
 
     def find_words(self, image: str) -> str | None:
-        """Find the word file of an image: of its name with another or a second ending.
+        """Return the path of an image's word file, by name (a.jpg: a.txt, a.jpg.json).
 
         Those in its own folder come first.
 
@@ -341,11 +343,11 @@ class Source:
 
     @property
     def pages(self) -> Sequence[Page]:
-        """Return the pages of images that were asked for."""
+        """Return the pages of all images that `page` was called for."""
         return [*self._pages.values()]
 
     def provider(self, record: Mapping[str, Any] | None, image: str | None = None) -> str | None:
-        """Read the provider of a page where the owner says.
+        """Return the provider of a page, from the key or folder that the owner states.
 
         A record may have keys nested under "data".
         """
@@ -374,7 +376,7 @@ class Source:
 
 
 def _list_in(table: Any) -> list[Any] | None:
-    """Return a JSON value that is a list, or the list that an object holds; None without one."""
+    """Return the list that a JSON value is, or has as data, annotations or rows; else None."""
     if isinstance(table, dict):
         lists = (table[key] for key in ("data", "annotations", "rows") if table.get(key))
         table = next(lists, None)
@@ -382,12 +384,12 @@ def _list_in(table: Any) -> list[Any] | None:
 
 
 def _unread(pages: Sequence[Page]) -> list[tuple[Page, Path]]:
-    """List the pages with an image and no words, each with its image."""
+    """List (page, image) for the pages with an image and no words."""
     return [(page, page.image) for page in pages if page.image is not None and not page.words]
 
 
 def _in_unit(words: Iterable[Word], unit: Unit, size: Size) -> list[Word]:
-    """Return the words that have boxes, whose pixels become shares of a page of this size.
+    """Return the words with a box, in shares of a page of this size unless `unit` is pixels.
 
     Pixels stay where that is the unit of the page.
     """
@@ -402,7 +404,7 @@ def _in_unit(words: Iterable[Word], unit: Unit, size: Size) -> list[Word]:
 def group_by_name(
     paths: Iterable[str], names: Callable[[PurePosixPath], set[str]]
 ) -> Mapping[str, list[str]]:
-    """Group paths by the names that each has."""
+    """Group paths by the names that `names` gives each of them."""
     groups: dict[str, list[str]] = defaultdict(list)
     for path in paths:
         for name in names(PurePosixPath(path)):
@@ -411,7 +413,7 @@ def group_by_name(
 
 
 def choose_one(paths: Sequence[str], what: str) -> str:
-    """Return the only path of a list.
+    """Return the only path of a list; refuse an empty list or several paths.
 
     Args:
         paths: paths of files of the source.
@@ -430,7 +432,7 @@ def choose_one(paths: Sequence[str], what: str) -> str:
 
 
 def _path_of(named: str) -> str:
-    """Return the path in a record's name of an image.
+    """Return the path in a record's name of an image, also where the name is a web address.
 
     Of an address it is its path, or the file that its query names.
     """

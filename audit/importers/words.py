@@ -45,7 +45,7 @@ OpenPage = Callable[[], Image]
 
 
 def fill(page: Page, path: Path) -> None:
-    """Give a page the words, fields and questions of its word file.
+    """Add the words, fields and questions of a word file to a page.
 
     Raises:
         ManifestError: the file has another form, or is not of one page.
@@ -133,12 +133,14 @@ def _page_of_xml(element: ElementTree.Element) -> Page:
 
 
 def _alto_words(page: ElementTree.Element) -> Iterator[tuple[str, Box]]:
+    """Yield text and box of each word of an ALTO page."""
     for string in page.iterfind(".//{*}String"):
         x, y, wide, high = _numbers(string, "HPOS", "VPOS", "WIDTH", "HEIGHT")
         yield string.get("CONTENT", ""), (x, y, x + wide, y + high)
 
 
 def _page_words(page: ElementTree.Element) -> Iterator[tuple[str, Box]]:
+    """Yield text and box of each word of a PAGE page, or of each line without words."""
     for line in page.iterfind(".//{*}TextLine"):
         for element in line.findall("{*}Word") or [line]:
             with form_of("a place of PAGE: Coords"):
@@ -148,6 +150,7 @@ def _page_words(page: ElementTree.Element) -> Iterator[tuple[str, Box]]:
 
 
 def _numbers(element: ElementTree.Element, *keys: str) -> list[float]:
+    """Return these attributes of an XML element as numbers; refuse what is no number."""
     try:
         return [float(element.get(key, "")) for key in keys]
     except ValueError:
@@ -174,7 +177,7 @@ def read_service(value: Any) -> list[Page]:
 
 
 def _form_of_service(value: Any) -> Mapping[str, Any]:
-    """Return the first form that a JSON result has; the last one where it has none."""
+    """Return the first of the known forms that a result has; the last where it has none."""
     for form in FORMS:
         if any(_holds(value, path) for path in form["has"]):
             return form
@@ -182,7 +185,7 @@ def _form_of_service(value: Any) -> Mapping[str, Any]:
 
 
 def _along(value: Any, path: str) -> list[Any]:
-    """Return what a JSON value holds along a path (services.toml)."""
+    """Return the values that a path of services.toml leads to within a JSON value."""
     values = [value]
     for key in path.split(".") if path else ():
         if key == "*":
@@ -194,7 +197,7 @@ def _along(value: Any, path: str) -> list[Any]:
 
 
 def _holds(value: Any, path: str) -> bool:
-    """Return whether a JSON value holds anything at a path.
+    """Test whether a path of services.toml leads to a value within a JSON value.
 
     A text, where the path ends at a place in a list.
     """
@@ -229,7 +232,7 @@ def _read_page(value: Any, form: Mapping[str, Any], result: Any) -> Page:
 
 
 def _shape_of(value: Any, form: Mapping[str, Any]) -> tuple[float, float] | None:
-    """Return width and height of a page, where the form says where they stand."""
+    """Return the width and height that a form places in a page; None where it does not."""
     if "size" not in form:
         return None
     width, height = (float(_along(value, path)[0]) for path in form["size"])
@@ -239,7 +242,7 @@ def _shape_of(value: Any, form: Mapping[str, Any]) -> tuple[float, float] | None
 def _words_of_item(
     item: Any, form: Mapping[str, Any], shape: tuple[float, float] | None, result: Any
 ) -> Iterator[Word]:
-    """Return the words of what a form takes for a word; their boxes are shares where they can be.
+    """Yield the words of an item of a form; their boxes are shares where the shape is known.
 
     Args:
         item: what the result holds of it.
@@ -284,7 +287,7 @@ def _add_prediction(page: Page, label: str, prediction: Any) -> None:
 
 
 def _docling(value: Mapping[str, Any]) -> Iterator[Page]:
-    """Yield the pages of a document of Docling's.
+    """Yield the pages of a Docling document.
 
     Words of a text of several lines all get its box.
     """
@@ -308,7 +311,7 @@ def _docling(value: Mapping[str, Any]) -> Iterator[Page]:
 
 
 def _docling_words(text: str, corners: Box, size: tuple[float, float]) -> Iterator[Word]:
-    """Yield the words of a text.
+    """Yield the words of a text with boxes: parts of a line's box, or that of several lines.
 
     A line's box is divided, that of several lines is the box of each word.
     """
@@ -322,6 +325,7 @@ def _docling_words(text: str, corners: Box, size: tuple[float, float]) -> Iterat
 
 
 def _textract_box(block: Mapping[str, Any]) -> Box:
+    """Return a Textract block's box, as shares of the page."""
     box = block["Geometry"]["BoundingBox"]
     left, top, width, height = (float(box[key]) for key in ("Left", "Top", "Width", "Height"))
     return (left, top, left + width, top + height)
@@ -354,6 +358,7 @@ class _TextractPage:
     def __init__(
         self, blocks: Mapping[str, Mapping[str, Any]], on_page: Mapping[str, Mapping[str, Any]]
     ) -> None:
+        """Number the words of a page; `blocks` are those of all pages, by id."""
         self._blocks = blocks
         self._on_page = on_page
         words = [name for name, block in on_page.items() if block["BlockType"] == "WORD"]
@@ -384,7 +389,7 @@ class _TextractPage:
         yield from names
 
     def _field(self, name: str) -> tuple[tuple[int, ...], str]:
-        """Return the numbers of the words of a block, and their text."""
+        """Return the word indices of a block, and its text."""
         if name not in self._fields:
             words = [word for word in self._related(name, "CHILD") if word in self._numbers]
             numbers = tuple(self._numbers[word] for word in words)
@@ -392,6 +397,7 @@ class _TextractPage:
         return self._fields[name]
 
     def _text_of(self, names: Iterable[str]) -> str:
+        """Join the texts of the blocks of these ids by spaces."""
         return " ".join(clean(self._blocks[name].get("Text") or "") for name in names)
 
     def _add_pair(self, page: Page, key: str) -> None:
@@ -468,6 +474,7 @@ class PageReader:
                     yield name, words.result()
 
     def _read_page(self, page: Image) -> tuple[Word, ...] | None:
+        """Run Tesseract on a page, and return its words; None where it fails."""
         file = io.BytesIO()
         page.convert("L").save(file, "PNG", compress_level=1)
         arguments = ["-l", self.language, "tsv"]

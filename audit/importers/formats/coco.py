@@ -32,12 +32,12 @@ class COCO(Importer):
             raise UsageError(f"{source.path} holds no .json with categories", hint)
         for path, text in annotations.items():
             with source.problems.catch(f"{path}:"), form_of("COCO's"):
-                _add(source, path, parse_json(text, "not JSON"))
+                _add_images(source, path, parse_json(text, "not JSON"))
         yield from source.pages
 
 
-def _add(source: Source, path: str, table: Mapping[str, Any]) -> None:
-    """Add the images of a file, each with its annotations."""
+def _add_images(source: Source, path: str, table: Mapping[str, Any]) -> None:
+    """Add the images of a COCO file to the source's pages, each with its annotations."""
     categories = {category["id"]: clean(category["name"]) for category in table["categories"]}
     images = {image["id"]: image for image in table["images"]}
     pages: dict[Any, Page] = {}

@@ -73,7 +73,7 @@ class DocVQA(Importer):
 
     def pages(self, source: Source) -> Iterator[Page]:
         """Yield the pages of DocVQA as it is published."""
-        files = _files(source)
+        files = _files_of_questions(source)
         images = source.files_by_stem(IMAGES, *IMAGE_FOLDERS)
         has_ocr = any((source.root / folder).is_dir() for folder in chain(*OCR_FOLDERS))
         ocr = source.files_by_stem((".json",), *OCR_FOLDERS) if has_ocr else {}
@@ -94,8 +94,8 @@ class DocVQA(Importer):
         yield from pages.filled(kinds, lambda page: fill(page, ocr[page.name]) if has_ocr else None)
 
 
-def _files(source: Source) -> dict[Path, Part]:
-    """List the file of questions of each part.
+def _files_of_questions(source: Source) -> dict[Path, Part]:
+    """Return the part of each file of questions in the source, by path.
 
     The one with question types where both versions are there.
     """
@@ -125,13 +125,14 @@ class QuestionPages:
     """
 
     def __init__(self, source: Source) -> None:
+        """Start with no pages; notes and problems go to the source."""
         self._source = source
         self._pages: dict[str, Page] = {}
 
     def find(
         self, place: str, name: str, part: Part, document: str | None, provider: str | None = None
     ) -> Page | None:
-        """Find the page of this name, new at first, at the `place` of its record.
+        """Return the page of this name, made at first use; None for one of another part.
 
         None where a question is left out.
         """
@@ -150,7 +151,7 @@ class QuestionPages:
     def filled(
         self, files: Mapping[str, Mapping[str, Path]], fill: Callable[[Page], None]
     ) -> Iterator[Page]:
-        """Yield the pages with their images.
+        """Yield the pages, each with its image and filled by `fill`.
 
         Args:
             files: the files of each page, by name: "image", and other kinds.
@@ -169,7 +170,7 @@ class QuestionPages:
 
 
 def ask(page: Page, identifier: str | None, question: str, answers: Iterable[str]) -> None:
-    """Add a question of a benchmark, which has an answer.
+    """Add a benchmark's question to a page; refuse a question without an answer.
 
     Raises:
         ManifestError: the question is blank, or no answer is left.

@@ -54,15 +54,15 @@ class Forms(Importer):
                 stem = PurePosixPath(path).stem
                 annotation = _choose_nearest(path, annotations.get(stem, []))
                 lines = _choose_nearest(path, boxed_texts.get(stem, []))
-                _fill(source, page, annotation, lines)
+                _fill_page(source, page, annotation, lines)
         stems = {PurePosixPath(path).stem for path in source.ids}
         for files in (annotations, boxed_texts):
             source.problems.add("", _missing_images(files, stems))
         yield from source.pages
 
 
-def _fill(source: Source, page: Page, annotation: str | None, lines: str | None) -> None:
-    """Fill a page from its files.
+def _fill_page(source: Source, page: Page, annotation: str | None, lines: str | None) -> None:
+    """Fill a page from its annotation and its file of boxed lines, where they exist.
 
     Args:
         source: the source of the files.
@@ -89,7 +89,7 @@ def _missing_images(files: Mapping[str, Sequence[str]], stems: Set[str]) -> Iter
 
 
 def _by_stem(source: Source, *endings: str) -> Mapping[str, Sequence[str]]:
-    """List the files of these endings by their names without ending."""
+    """Return the files with these endings, grouped by their name without ending."""
     return group_by_name(source.files(*endings), lambda path: {path.stem})
 
 
@@ -132,7 +132,7 @@ def boxed_lines(path: Path, numbers: Sequence[int] = (8, 4)) -> Iterator[Word]:
 
 
 def _read_boxed_line(row: str, numbers: Sequence[int]) -> Iterator[Word] | None:
-    """Return the words of a line of text behind the corners of its box; None where it is none.
+    """Return the words of a line "x0,y0,...,text" with its box; None of another form.
 
     Args:
         row: the line.
@@ -172,12 +172,12 @@ def _annotate(source: Source, page: Page, path: Path) -> None:
 
 
 def _is_item(item: Any) -> bool:
-    """Test for an item as FUNSD has them."""
+    """Test whether a value is an item of a form as FUNSD has them."""
     return isinstance(item, dict) and not {"label", "text", "words"}.isdisjoint(item)
 
 
 def _add_items(page: Page, items: list[dict[str, Any]]) -> None:
-    """Add items with their words.
+    """Add the items of a form to a page: fields, and words where the page has none.
 
     On a page that has words they are added with their boxes, and texts to be located.
     """
@@ -244,7 +244,7 @@ def _read_word(value: Any, place: str) -> Word:
 
 
 def _add_values(page: Page, values: Mapping[str, Any], before: str = "") -> None:
-    """Add values by key.
+    """Add the values of a JSON object to a page as fields, labelled by their keys.
 
     Of nested ones the keys are joined by dots, `before` the keys around them.
     """
@@ -259,11 +259,11 @@ def _add_values(page: Page, values: Mapping[str, Any], before: str = "") -> None
 
 
 def _texts_of(value: Any) -> list[str]:
-    """Return the texts of a value, or of those in a list."""
+    """Return a value as a list of texts; the values of a list one by one."""
     entries = value if isinstance(value, list) else [value]
     return [clean(as_text(entry)) for entry in entries if _is_value(entry)]
 
 
 def _is_value(entry: Any) -> bool:
-    """Test whether an entry of a form is a text or a number."""
+    """Test whether an entry of a form is a text or a number, which makes a field."""
     return isinstance(entry, str | int | float) and not isinstance(entry, bool)

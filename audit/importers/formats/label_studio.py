@@ -48,13 +48,13 @@ class LabelStudio(Importer):
             with source.problems.catch():
                 for place, task in source.records(path):
                     with source.problems.catch(f"{place}:"):
-                        _add(source, place, task, texts)
+                        _add_task(source, place, task, texts)
         yield from source.pages
         yield from texts
 
 
-def _add(source: Source, place: str, task: Any, texts: list[Page]) -> None:
-    """Make a task a page, or add it to the page of its image.
+def _add_task(source: Source, place: str, task: Any, texts: list[Page]) -> None:
+    """Make a page of a task, or add the task to the page of its image.
 
     Raises:
         ManifestError: it has another form, or its image is not there.
@@ -93,7 +93,7 @@ def _results_of(task: Mapping[str, Any]) -> Sequence[Any]:
 
 
 def _image_in(data: Mapping[str, Any]) -> str | None:
-    """Return the first of a task's data that names an image."""
+    """Return the first value of a task's data that names an image; None without one."""
     for value in data.values():
         if not isinstance(value, str):
             continue
@@ -103,7 +103,7 @@ def _image_in(data: Mapping[str, Any]) -> str | None:
 
 
 def _mark_spans(page: Page, text: str, regions: Sequence[_Region]) -> None:
-    """Give a page a text, and its marked spans as fields."""
+    """Set a page's text to `text`, and add its marked spans as fields."""
     marked: list[tuple[Span, str]] = []
     for region in regions:
         if region.span:
@@ -115,7 +115,7 @@ def _mark_spans(page: Page, text: str, regions: Sequence[_Region]) -> None:
 
 
 def _regions(results: Sequence[Any]) -> tuple[list[_Region], list[str]]:
-    """Return the regions, results of one id joined, and the choices for the page."""
+    """Return the regions, results of one id joined into one, and the choices for the page."""
     regions: dict[str, _Region] = {}
     choices: list[str] = []
     for number, result in enumerate(results):
@@ -151,7 +151,7 @@ def _add_texts(region: _Region, kind: object, value: Mapping[str, Any]) -> None:
 
 
 def _texts(value: Any) -> list[str]:
-    """Return a list of texts.
+    """Return a value that is a list of texts; refuse any other.
 
     Raises:
         ManifestError: it is none.
@@ -162,7 +162,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def _box(value: Mapping[str, Any]) -> Box | None:
-    """Return a region's box as shares of the image.
+    """Return a region's box as shares of the image; None of a region without a box.
 
     It is that of a rectangle, upright, or around a polygon's points.
     """

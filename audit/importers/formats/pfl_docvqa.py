@@ -106,6 +106,7 @@ class PFLDocVQA(Importer):
                         ask(page, record.identifier, record.question, record.answers)
 
         def fill(page: Page) -> None:
+            """Give a page the words and boxes of its first record."""
             first = firsts[page.name]  # unequal numbers are a problem already
             page.words = [
                 Word(text, box) for text, box in zip(first.tokens, first.boxes, strict=False)
@@ -116,7 +117,7 @@ class PFLDocVQA(Importer):
 
 
 def _files(source: Source) -> list[Path]:
-    """List the files of records, training ones first.
+    """List the source's files of records, those for training first.
 
     So a page of several parts counts as trained on.
 
@@ -138,7 +139,7 @@ def _files(source: Source) -> list[Path]:
 
 
 def _possible_files(root: Path) -> list[Path]:
-    """List the files of the folders of records, but indices of records."""
+    """List the files in the folders of records; indices of records are left out."""
     files: list[Path] = []
     for folder in RECORD_FOLDERS:
         if (root / folder).is_dir():
@@ -152,7 +153,7 @@ def _is_index(path: Path) -> bool:
 
 
 def _refuse_pickles(root: Path, pickled: Sequence[Path]) -> UsageError:
-    """Say why pickled records are not read, and how to convert them."""
+    """Return the error that pickled records are not read, with how to convert them."""
     first = pickled[0]
     problems = [
         f"{path.relative_to(root)} holds pickled records: reading them would run code from it"
@@ -171,7 +172,7 @@ def _part_named_in(path: Path) -> Part | None:
 
 
 def _part(path: Path, *, official: bool) -> Part:
-    """Return the part of a file's records.
+    """Return the part that a file's name says; "train" without one, unless `official`.
 
     Raises:
         UsageError: the official division is asked for, and its name says none.
@@ -187,12 +188,12 @@ def _part(path: Path, *, official: bool) -> Part:
 
 
 def _records(source: Source, path: Path) -> Iterator[tuple[str, _Record]]:
-    """Yield the records of a file that have a question, with their lines.
+    """Yield (line, record) for the records of a file that have a question.
 
     Faulty ones are problems of the source.
     """
     with source.problems.catch():
-        for line, value in _values(source, path):
+        for line, value in _json_values(source, path):
             if not isinstance(value, dict) or not {"question", "answers", "answer"}.isdisjoint(
                 value
             ):
@@ -202,8 +203,8 @@ def _records(source: Source, path: Path) -> Iterator[tuple[str, _Record]]:
                     source.problems.add(line, problems_of_form(error))
 
 
-def _values(source: Source, path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield the JSON values of a file, with their lines."""
+def _json_values(source: Source, path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield (line, JSON value) for each value of a file."""
     if path.suffix != ".jsonl":
         yield from source.records(path.relative_to(source.root.resolve()).as_posix())
         return
@@ -216,7 +217,7 @@ def _values(source: Source, path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _record_problems(record: _Record, first: _Record) -> Iterator[str]:
-    """Yield problems of a record's page, by itself and beside the page's first record."""
+    """Yield the problems of a record's page, alone and against the page's first record."""
     if len(record.tokens) != len(record.boxes):
         yield f"{len(record.tokens)} OCR tokens, but {len(record.boxes)} boxes"
     corners = chain(*record.boxes)
@@ -229,6 +230,6 @@ def _record_problems(record: _Record, first: _Record) -> Iterator[str]:
 
 
 def _page_name(image_name: str) -> str:
-    """Return the name of a page's image file, which some records give with suffix or folder."""
+    """Return a page's name without the suffix or folder that some records give with it."""
     path = PurePosixPath(image_name)
     return path.stem if path.suffix.lower() in IMAGES else path.name

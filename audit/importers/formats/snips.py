@@ -51,7 +51,7 @@ class Snips(Importer):
 
 
 def _pages_of(source: Source, folder: str, part: Part) -> Iterator[Page]:
-    """Yield the utterances of a folder; what is wrong with it is a problem of the source."""
+    """Yield the utterances of a folder; faults in it become problems of the source."""
     for number, lines in enumerate(_rows(source, folder), start=1):
         sentence, tags, intent = lines
         if not any(line.strip() for line in lines):
@@ -67,7 +67,7 @@ def _pages_of(source: Source, folder: str, part: Part) -> Iterator[Page]:
 
 
 def _rows(source: Source, folder: str) -> Sequence[tuple[str, str, str]]:
-    """Return the lines of each utterance, its tags and its intent.
+    """Return (sentence, tags, intent) of each utterance of a folder; none where files differ.
 
     None where the files do not fit.
     """
@@ -85,7 +85,7 @@ def _rows(source: Source, folder: str) -> Sequence[tuple[str, str, str]]:
 
 
 def _lines(source: Source, path: Path) -> Iterator[str]:
-    """Yield the lines of a file; one that is not UTF-8 is read as Latin-1, by itself.
+    """Yield the lines of a file as text: UTF-8, else Latin-1, decided line by line.
 
     Controls become spaces.
     """
@@ -101,7 +101,7 @@ def _lines(source: Source, path: Path) -> Iterator[str]:
 
 
 def _utterance(name: str, sentence: str, tagged: str, intent: str) -> Page:
-    """Make an utterance, and the reason why no document can be made of it, if there is any."""
+    """Make the page of an utterance; note on it why it can be no document, if it cannot."""
     words = sentence.split()
     tags = tuple(tagged.split())
     intent = " ".join(intent.split())

@@ -55,7 +55,7 @@ class SROIE(Importer):
             if not missing:
                 with source.problems.catch(f"{name}:"):
                     words = [*boxed_lines(files["box"][name], numbers=[8])]
-                    values = _values(files["key"][name])
+                    values = _values_of_fields(files["key"][name])
                     page = Page(
                         name,
                         files["img"][name],
@@ -76,7 +76,8 @@ class SROIE(Importer):
                     yield page
 
 
-def _values(path: Path) -> dict[str, str]:
+def _values_of_fields(path: Path) -> dict[str, str]:
+    """Return the values of SROIE's fields in a JSON file, by key; empty where one is missing."""
     table = parse_json(read_text(path), f"{name_of(path)} is not JSON")
     if not isinstance(table, dict):
         raise ManifestError(f"{name_of(path)} is not an object with the keys {', '.join(FIELDS)}")
@@ -87,7 +88,7 @@ def _values(path: Path) -> dict[str, str]:
 
 
 def phrasings_for(document: str, key: str, seed: int) -> tuple[str, ...]:
-    """Order the phrasings of a key.
+    """Return the phrasings that ask for a key, in an order drawn for this document.
 
     The first is the question about the receipt, the others are its paraphrases.
 

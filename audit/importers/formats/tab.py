@@ -133,7 +133,7 @@ class TAB(Importer):
 
 
 def _read_official(source: Source) -> dict[str, _Text]:
-    """Read the cases of the official files.
+    """Return the cases of TAB's official files as texts, by name.
 
     Raises:
         ManifestError: a file is broken, or a case is in two files or has two texts; all problems
@@ -186,7 +186,7 @@ def _marked_mentions(case: _Case) -> tuple[_Mention, ...] | None:
 
 
 def _masked_spans(mentions: Sequence[_Mention]) -> list[tuple[int, int, str]]:
-    """Return begin, end and kind of the mentions that are to be masked."""
+    """Return (begin, end, kind) of the mentions that an annotator marked for masking."""
     return [
         (mention.start, mention.end, mention.kind)
         for mention in mentions
@@ -195,7 +195,7 @@ def _masked_spans(mentions: Sequence[_Mention]) -> list[tuple[int, int, str]]:
 
 
 def _read_two_files(source: Source) -> dict[str, _Text]:
-    """Read the texts, with their mentions, of the files of docaudit's layout."""
+    """Return the texts with mentions, by name, from the two files of docaudit's layout."""
     missing = [name for name in (TEXTS, MENTIONS) if not (source.path / name).is_file()]
     if missing:
         hint = f"give the folder with echr_train.json, or with {TEXTS} and {MENTIONS}"
@@ -211,7 +211,7 @@ def _read_two_files(source: Source) -> dict[str, _Text]:
 
 
 def _checked_utf8(source: Source, name: str) -> Path:
-    """Return a file of the source that is UTF-8.
+    """Return the path of a named file of the source; refuse one that is not UTF-8.
 
     Read as anything else, offsets would count other characters.
     """
@@ -269,7 +269,7 @@ def page_of(name: str, text: str, mentions: Sequence[_Marked], part: Part = "tra
 
 
 def _without_overlaps(mentions: Sequence[_Marked]) -> tuple[list[_Marked], list[tuple[Label, str]]]:
-    """Return the mentions to use, in order of the text, and label and reason of the others."""
+    """Return the mentions to use in order of the text; and the others' label and reason."""
     # In order of the text; no two overlap, so that their ends are in order too.
     chosen: list[_Marked] = []
     lost: list[tuple[Label, str]] = []
@@ -288,7 +288,7 @@ def _without_overlaps(mentions: Sequence[_Marked]) -> tuple[list[_Marked], list[
 
 
 def _paragraphs(text: str, places: Sequence[Span]) -> Iterator[int]:
-    """Yield the indices of words before which the text begins or has a blank line."""
+    """Yield the index of each word that begins the text or follows a blank line."""
     yield 0
     for index, ((_, end), (start, _)) in enumerate(pairwise(places), start=1):
         gap = text[end:start]

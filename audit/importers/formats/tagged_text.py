@@ -61,7 +61,7 @@ class CoNLL(Importer):
 
 
 def _part(path: str) -> Part | None:
-    """Return the part that a path speaks of, also by its ending (eng.testa)."""
+    """Return the part that a path names, also by its ending (eng.testa); None without one."""
     return part_of(f"{path.replace('.', ' ')}.txt")
 
 
@@ -99,7 +99,7 @@ def _is_comment(line: str, cells: Sequence[str], tabs: bool) -> bool:
 
 
 def _documents(rows: Sequence[_Row]) -> Iterator[tuple[str, list[_Sentence]]]:
-    """Yield the id of each document, and its sentences.
+    """Yield (id, sentences) for each document of these rows.
 
     Raises:
         ManifestError: no column holds tags.
@@ -186,12 +186,12 @@ def _holds_tags(words: Sequence[list[str]], index: int) -> bool:
 
 
 def _column(words: Sequence[list[str]], index: int) -> Iterator[str]:
-    """Yield the cells of a column."""
+    """Yield the cell at `index` of each word's row."""
     return (row[index] for row in words)
 
 
 def _fill(page: Page, sentences: Sequence[_Sentence]) -> None:
-    """Add sentences to a page: a paragraph each where there are several."""
+    """Add sentences to a page; several become a paragraph each."""
     words: list[Word] = []
     starts: list[int] = []
     for sentence in sentences:
@@ -237,7 +237,7 @@ def _span_pages(source: Source, path: str) -> Iterator[Page]:
 
 
 def _read_spans(source: Source, place: str, row: Any) -> Page | None:
-    """Read a text with its spans; None where the annotator did not accept it.
+    """Make the page of a text with its spans; None where the annotator did not accept it.
 
     Raises:
         ManifestError: a span is none of the text, or has another form.
