@@ -58,7 +58,7 @@ class AttackParameters:
     sha256: str
 
     def applied(self, attack: Attack) -> Attack:
-        """Return the attack with the parameters that the file sets."""
+        """Return the attack with its parameters replaced by those that the file sets."""
         return dataclasses.replace(attack, **self.values.get(attack.name, {}))
 
 
@@ -97,7 +97,7 @@ def read_parameters(path: Path) -> AttackParameters:
 
 
 def _validate(kind: type[Attack], table: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Validate a table by the types and ranges of the attack.
+    """Return the valid parameters of an attack in a table, and the problems of the others.
 
     Return valid parameters, and problems of the others.
     """

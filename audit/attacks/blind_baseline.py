@@ -132,7 +132,7 @@ class Blind:
         return self.confounded is not None or self.told_apart
 
     def beside(self, result: Result, areas: Iterable[str], shares: Iterable[str] = ()) -> Result:
-        """Add the check to what an attack measured on the same documents; see `blind_controls`."""
+        """Return an attack's result with this check, its diagnostics and its controls added."""
         return replace(
             result,
             measurements=(*result.measurements, self.estimate),
@@ -179,7 +179,7 @@ def by_document(
 
 
 def by_split(corpus: Corpus, documents: Iterable[Document], progress: Progress = SILENT) -> Blind:
-    """Check member against held-out documents, each once, see `by_document`.
+    """Check whether member and held-out documents, each taken once, differ without the model.
 
     Raises:
         ManifestError: an image is missing, damaged or too large.
@@ -229,7 +229,7 @@ def _examine(
     unit: Unit,
     progress: Progress,
 ) -> Blind:
-    """Describe and check a draw of the documents, see `by_document`.
+    """Draw some of the documents, describe them, and check whether both sides differ.
 
     Args:
         corpus: data set that the documents are from.
@@ -282,7 +282,7 @@ def _drawn(
 
 
 def _kept_together(documents: Sequence[Document], member: Bools, same_image: Ints) -> Ints:
-    """Number the unit of each document, (n_documents,).
+    """Number the unit of each document, (n_documents,); pages of one source may share a unit.
 
     A group that the assignment tore nowhere apart is one unit.
     """
@@ -298,7 +298,7 @@ def _kept_together(documents: Sequence[Document], member: Bools, same_image: Int
 
 
 def _groups(numbers: Ints) -> list[list[int]]:
-    """Group the indices of equal numbers."""
+    """Return the indices of equal numbers, one list for each distinct number."""
     return [np.flatnonzero(numbers == number).tolist() for number in np.unique(numbers)]
 
 
@@ -316,7 +316,7 @@ def _pages(documents: Sequence[Document]) -> list[list[int]]:
 
 
 def _numbered(names: Sequence[str]) -> Ints:
-    """Number distinct names in their order: (n_names,)."""
+    """Replace each name by its place among the sorted distinct names: (n_names,)."""
     return np.unique(np.asarray(names, str), return_inverse=True)[1].astype(np.int64)
 
 
@@ -452,7 +452,7 @@ def heldout_condition(name: str, gaps: Iterable[Estimate], attack: str) -> Condi
 
 
 def _centred(measured: Estimate, null: float, scale: float) -> tuple[Bound, ...]:
-    """Return bounds on the distance from a null, times `scale`."""
+    """Return the bounds of an estimate with `null` subtracted, times `scale`."""
     return tuple(
         Bound(bound.alpha, scale * (bound.lower - null), scale * (bound.upper - null))
         for bound in measured.bounds

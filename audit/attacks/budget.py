@@ -72,7 +72,7 @@ def sample(
 
 
 def _take_share(ordered: Sequence[Trial], share: float, units: set[str] | None) -> Sequence[Trial]:
-    """Take the beginning of a stratum.
+    """Return the beginning of a stratum's ordered trials, of the length that the share asks for.
 
     Args:
         ordered: trials of the stratum in their order.
@@ -139,7 +139,7 @@ def side_of(stratum: str) -> str:
 
 
 def halves(documents: int, sides: Sequence[int]) -> list[int]:
-    """Divide a number of units evenly among sides; what one side lacks goes to the others."""
+    """Divide `documents` evenly among sides of sizes `sides`; others take what one side lacks."""
     numbers = [0] * len(sides)
     left = min(documents, sum(sides))
     while left:

@@ -54,7 +54,7 @@ class Row(NamedTuple):
 
     @property
     def member(self) -> bool:
-        """Tell whether it is of a document of training."""
+        """Tell whether the row is about a member document."""
         return _is_of_training(self.stratum)
 
 
@@ -102,7 +102,7 @@ class Population:
         by_lot: bool,
         measured: Sequence[Row] | None = None,
     ) -> Population:
-        """Describe what could be tried.
+        """Describe the rows that could be tried, and the chance of each to be tried.
 
         Args:
             offered: all rows that could be tried, of both sides, drawn as `attacks.budget.sample`
@@ -132,7 +132,7 @@ class Population:
         return population if measured is None else population._measurable(tried, measured)
 
     def _measurable(self, tried: Sequence[Row], measured: Sequence[Row]) -> Population:
-        """Leave out the share of values, and of documents, of which trying measured nothing."""
+        """Reduce the totals by the share of values and documents whose trials measured nothing."""
         before = _values_of(tried)
         after = _values_of(measured)
         if not before:
@@ -146,13 +146,14 @@ class Population:
         )
 
     def weights(self, rows: Sequence[Row]) -> Floats:
-        """Compute of how many values each row's is one.
+        """Return the weight of each row: how many values its own value stands for.
 
         The inverse of its chance to be tried, shape (n_rows,).
         """
         return np.array([self._weight(row) for row in rows], np.float64)
 
     def _weight(self, row: Row) -> float:
+        """Return 1 / the chance that any row of its value was tried; 1.0 where nothing is known."""
         missed = 1.0
         for stratum, n_same in self.n_same.get((row.document, row.value), {}).items():
             missed *= 1 - chance_of_value(
@@ -188,7 +189,7 @@ def _chances_of_strata(n_rows: Places, n_tried: Places) -> dict[str, Floats]:
 
 
 def _values_of(rows: Sequence[Row]) -> list[Row]:
-    """Return one row for each distinct value of documents of training that a count is of."""
+    """Return one row for each distinct value of documents of training that counts include."""
     by_name = {(row.document, row.value): row for row in rows if row.member and row.counted}
     return [*by_name.values()]
 
@@ -234,7 +235,7 @@ class TriedValues(DocumentColumns):
         return None
 
     def distinct(self) -> TriedValues:
-        """Return one row for each value of a document.
+        """Return one row for each distinct value of a document.
 
         As far as it was found anywhere on the page.
         """
@@ -254,14 +255,14 @@ class TriedValues(DocumentColumns):
         )
 
     def needs_baseline(self, population: Population) -> bool:
-        """Tell whether what is found without the model is taken off within each side.
+        """Tell whether counts subtract what is found without the model within each side.
 
         See `rates.needs_baseline`.
         """
         return rates.needs_baseline(self.columns, by_lot=population.by_lot, weights=self.weights)
 
     def leaked(self, population: Population) -> TriedValues:
-        """Return the distinct values with the baseline that is taken off.
+        """Return one row a distinct value, its baseline zero where none is to be subtracted.
 
         None where `needs_baseline` asks for none.
         """
@@ -337,7 +338,7 @@ class KindsCheck:
     found: list[tuple[float, str]] = field(default_factory=list)
 
     def test(self, words: str, tried: TriedValues, excess: Excess, rng: Generator) -> None:
-        """Test the excess of one kind of values, which `words` names, by one method.
+        """Test whether values of one kind, which `words` names, are known; record the p-value.
 
         Few documents show nothing.
         """
@@ -359,7 +360,7 @@ class KindsCheck:
         self.found.append((p_value, reason))
 
     def count_documents(self, name: str, tried: TriedValues, population: Population) -> Measurement:
-        """Count documents by one method as `count_documents` does, and test if there are any."""
+        """Count the member documents that leak a value, and record the p-value of that leak."""
         counted = count_documents(name, tried, population)
         if isinstance(counted, Estimate):
             values = tried.leaked(population)
@@ -370,7 +371,7 @@ class KindsCheck:
         return counted
 
     def check(self) -> tuple[Check, ...]:
-        """Test whether any kind of values, or any document, is known.
+        """Return the check of all recorded p-values: is any kind of values or document known.
 
         That is so whatever is known of all values together.
         """

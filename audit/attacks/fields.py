@@ -103,7 +103,7 @@ class Field:
         return self.page.positions_of(places.difference(self.entity.words))
 
     def scrubbed(self) -> Encoding:
-        """Return the page as the adversary gets it: field and copies are [MASK] and painted white.
+        """Return the page with the field and its copies masked as [MASK] and painted white.
 
         Labels stay.
 
@@ -185,6 +185,7 @@ def field_of(case: Case, trial: Trial, min_tokens: int, max_tokens: int) -> Fiel
 def _examined(
     case: Case, document: Document, entity: Entity, min_tokens: int, max_tokens: int
 ) -> tuple[Field, ...]:
+    """Return a field of usual or short length, or both ends of a long one, of an entity."""
     page, reason = _read(case, document, entity)
     if page is None:
         return (Field(document, entity, None, (), (), "usual", "whole", reason),)
@@ -206,7 +207,7 @@ def _examined(
 
 
 def _read(case: Case, document: Document, entity: Entity) -> tuple[Encoding | None, str | None]:
-    """Return the page, or the window of it, in which the field is attacked.
+    """Return the page or window that holds the field, or None and the reason why there is none.
 
     Without a window, the reason.
 
@@ -278,7 +279,7 @@ def input_only(corpus: Corpus, document: Document, entity: Entity) -> bool:
 
 
 def _reveals(question: Question, entity: Entity, value: str) -> bool:
-    """Test whether a question tells the field.
+    """Test whether a question is about the field, holds its value, or is answered by a part.
 
     It is about the field, holds its value, or has an answer that holds a part of it.
 

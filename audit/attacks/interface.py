@@ -78,7 +78,7 @@ class Units:
 
 
 def kind_of_difference(corpus: Corpus) -> MetricKind:
-    """Return what an excess is.
+    """Return the kind of metric that an excess is: plain where a lot chose the members.
 
     Where a lot chose the members, it can do without a baseline within each side.
     """
@@ -133,7 +133,7 @@ class Attack(ABC):
 
     @classmethod
     def preset(cls, budget: str) -> Self:
-        """Return the attack with the parameters of a budget, see its text.
+        """Return the attack with the parameters of a budget: "quick", "standard" or "full".
 
         Budgets are "quick", "standard" and "full".
         """
@@ -183,7 +183,7 @@ class Attack(ABC):
 
 
 def why_inapplicable(attack: Attack, case: Case) -> str | None:
-    """Return why this model cannot be attacked this way, or that there is none.
+    """Return why this attack cannot be run on the audited model; None when it can.
 
     None when it can.
     """
@@ -193,12 +193,12 @@ def why_inapplicable(attack: Attack, case: Case) -> str | None:
 
 
 def why(attack: Attack, case: Case, *kinds: str) -> str | None:
-    """Return the first reason of these kinds, and what would help; None without any."""
+    """Return the first reason of these kinds against an attack on a case; None without any."""
     return first_of(attack.applies(case), case, *kinds)
 
 
 def first_of(reasons: Iterable[Reason], case: Case, *kinds: str) -> str | None:
-    """Return the first of the reasons that is of these kinds, as `why` does."""
+    """Return the first of the reasons that is of these kinds, as text; None without any."""
     reason = first_reason(reasons, *kinds)
     if reason is not None and reason.kind == "model" and case.target.card.family == SERVED:
         return str(SHARED["refusals"]["black_box"])
@@ -318,7 +318,7 @@ def loss_kind(target: Target) -> LossKind | None:
 
 
 def given_in_vain(case: Case) -> str:
-    """Name the references that were given and give no loss of the target's kind, in a clause.
+    """Name, in a clause, the given references that lack the loss that the target gives.
 
     Empty without any.
     """
@@ -334,7 +334,7 @@ def given_in_vain(case: Case) -> str:
 
 
 def given(case: Case) -> dict[str, int]:
-    """Count the references that give the loss that the target gives, by name.
+    """Count, by role, the references that give the loss that the target gives.
 
     Without a model those of the manifest.
     """
@@ -358,6 +358,7 @@ def given(case: Case) -> dict[str, int]:
 
 
 def _references(case: Case) -> dict[str, tuple[Target | None, ...]]:
+    """Return the reference models of a case, given or not, by the name of their role."""
     references = case.references
     return {
         "baselines": references.baselines,

@@ -53,7 +53,7 @@ def log_softmax(scores: Floats) -> Floats:
 
 
 def log_likelihood_of_losses(losses: Floats, temperature: float) -> tuple[Floats, bool]:
-    """Compute step 4, log softmax((2 - l / median(l)) / T), and whether the losses could be used.
+    """Compute log softmax((2 - l / median(l)) / T), and whether the losses could be used.
 
     A median of 0 or a loss that is not finite says nothing about the candidates: the likelihood is
     uniform then, and the second value False.
@@ -65,7 +65,7 @@ def log_likelihood_of_losses(losses: Floats, temperature: float) -> tuple[Floats
 
 
 def combine(log_public: Floats, log_target: Floats, target_weight: float, mean: Mean) -> Floats:
-    """Compute step 5, the logarithm of the weighted mean of both likelihoods, renormalised.
+    """Compute the log of the weighted mean of both likelihoods, renormalised: (n_candidates,).
 
     (n_candidates,).
     """
@@ -108,13 +108,13 @@ class Columns:
     """A dataclass of columns, of tables, and of dictionaries of either."""
 
     def where(self, mask: Bools) -> Self:
-        """Return the rows that `mask`, shape (n_rows,), takes."""
+        """Return the rows that `mask`, shape (n_rows,), marks."""
         columns = {name: _take_rows(column, mask) for name, column in vars(self).items()}
         return type(self)(**columns)
 
 
 def _take_rows(value: Any, mask: Bools) -> Any:
-    """Return the rows that a mask takes of a column, of a table, or of each in a dictionary."""
+    """Return the marked rows of an array, of a table, or of each value of a dictionary."""
     if isinstance(value, dict):
         return {name: _take_rows(column, mask) for name, column in value.items()}
     if isinstance(value, Columns):
@@ -134,6 +134,7 @@ class DocumentColumns(Columns):
     cluster: Ints
 
     def __len__(self) -> int:
+        """Count the rows."""
         return len(self.cluster)
 
     def split(self, name: str) -> Self:
@@ -171,11 +172,11 @@ class ValueColumns(DocumentColumns):
     weight: Floats
 
     def group(self, name: str) -> Self:
-        """Return the rows of a group, see `rows`."""
+        """Return the rows of a group: "unique", "repeated", of the input alone, or all."""
         return self.where(self.rows(name))
 
     def rows(self, group: str) -> Bools:
-        """Tell which rows are of a group of values.
+        """Mark the rows of a group of values, shape (n_rows,).
 
         The groups "unique", "repeated" and any other (all) hold values that training named,
         `INPUT_ONLY` those that it did not.
@@ -189,7 +190,7 @@ class ValueColumns(DocumentColumns):
         return np.asarray(counted & (self.input_only == (group == INPUT_ONLY)), bool)
 
     def kinds(self, names: Iterable[str]) -> dict[str, tuple[str, Self]]:
-        """Return rows that are tested by themselves, with words for them.
+        """Return the rows of each kind of values that is tested by itself, with words for it.
 
         These are each category, and the values of the input alone.
         """
@@ -249,7 +250,7 @@ def scores_of(trials: Iterable[Trial], taken: Bools, member: Bools, values: Floa
 def gains_of(
     attack: Floats, baseline: Floats, table: DocumentColumns, taken: Bools, *, by_lot: bool
 ) -> Floats:
-    """Return what each value adds to an excess.
+    """Compute what each value adds to an excess.
 
     That is what the attack finds, less the baseline where that is taken off.
 

@@ -47,7 +47,7 @@ class AskedQuestion:
 
     @property
     def unasked(self) -> bool:
-        """Test whether docaudit made the question.
+        """Test whether docaudit made the question, because the data set asks for no such value.
 
         The data set then asks for the value nowhere on this page.
         """
@@ -130,7 +130,7 @@ def all_questions(corpus: Corpus) -> Iterator[AskedQuestion]:
 
 
 def all_values(corpus: Corpus) -> Iterator[AskedQuestion]:
-    """Yield `all_questions`, then a question for every value that they leave unasked.
+    """Yield every question of audited documents, then one for each value that none asks for.
 
     These are values of the same documents.
 
@@ -150,7 +150,7 @@ def all_values(corpus: Corpus) -> Iterator[AskedQuestion]:
 
 
 def _made(corpus: Corpus, document: Document, entity: Entity) -> AskedQuestion:
-    """Make the question for a value that nobody asks for, see `all_values`."""
+    """Make the question for a value that no question of its document asks for."""
     phrasings = corpus.once("phrasings", lambda: _phrasings(corpus))
     label = entity.label.replace("_", " ").lower()
     text = phrasings.get(entity.label, f"What is the {label}?")
@@ -255,7 +255,7 @@ def clear(page: PageView, answers: Sequence[str]) -> Generator[Request, Any, Cle
 
 
 def _read(crops: tuple[ReadCrop, ...]) -> Generator[Request, Any, list[str | None]]:
-    """Ask an OCR what it reads in the crops."""
+    """Ask Tesseract what it reads in the crops: one text, or None, for each."""
     if not crops:
         return []
     texts: list[str | None] = yield Request(TESSERACT, crops)

@@ -124,12 +124,12 @@ class Metric(StrictModel):
 
     @property
     def form(self) -> Form:
-        """Return the form in which its values are printed."""
+        """Return the form in which the metric's values are printed."""
         return self.kind if self.kind in ("share", "points", "ratio") else "number"
 
     @property
     def upper(self) -> float | None:
-        """Return the largest value that it can have: 1 for shares and areas; None: any number."""
+        """Return the largest value of the metric: 1 for shares and areas; None for any number."""
         return None if self.kind in _UNBOUNDED else 1.0
 
 
@@ -239,6 +239,7 @@ class AttackText(StrictModel):
 
     @cached_property
     def _qualifiers(self) -> dict[str, str]:
+        """Return the labels of all qualifiers of names, from every group."""
         labels: dict[str, str] = {}
         for group in (CATEGORY_LABELS, *self.qualifiers.values()):
             labels |= group
@@ -253,7 +254,7 @@ class AttackText(StrictModel):
         return self.threat is None or "copies" not in (self.threat.access, self.threat.least)
 
     def count(self, counts: Mapping[str, int]) -> tuple[Count, ...]:
-        """Make a record's counts of numbers by name."""
+        """Convert counted numbers, by name, to the counts of a record."""
         return tuple(Count(name, n, self.counts[name]) for name, n in counts.items())
 
     def metric(self, name: str) -> Metric:
@@ -308,6 +309,7 @@ class AttackText(StrictModel):
 
     @model_validator(mode="after")
     def _check(self) -> AttackText:
+        """Refuse a text with names that are not measured, or measurements without a label."""
         if problems := dict.fromkeys(self._problems()):
             raise ValueError("; ".join(problems))
         return self
@@ -329,6 +331,7 @@ class AttackText(StrictModel):
                 yield from self._in_table(table)
 
     def _unlabelled(self, name: str) -> Iterator[str]:
+        """Yield what has no label in a dotted name: its metric, and each qualifier."""
         head, *qualifiers = name_parts(name)
         if head not in self.metrics:
             yield f"no label for the metric {head!r}"
@@ -339,7 +342,7 @@ class AttackText(StrictModel):
         )
 
     def _named(self) -> Iterator[tuple[str, str]]:
-        """Yield every measurement that is named in full outside tables.
+        """Yield (place, name) of each measurement that is named in full outside tables.
 
         With it comes the place that names it.
         """
@@ -360,7 +363,7 @@ class AttackText(StrictModel):
                 yield "trend", series.metric
 
     def _in_table(self, table: TableSpec) -> Iterator[str]:
-        """Yield misspelt rows and columns.
+        """Yield the misspelt rows and columns of a table.
 
         A cell may stay empty, as not every measurement has every row.
         """
@@ -372,7 +375,7 @@ class AttackText(StrictModel):
                 yield f"table: no measurement in the column of {column.metric!r}"
 
     def _in_row(self, row: TableRow, columns: Sequence[TableColumn]) -> Iterator[str]:
-        """Yield what is misspelt in one row of a table."""
+        """Yield the misspelt names in one row of a table."""
         names = [row.name(column.metric, column.after) for column in columns]
         for name in filter(None, names):
             for problem in self._unlabelled(name):
@@ -440,7 +443,7 @@ def _describe_problem(problem: Mapping[str, Any]) -> str:
 
 
 def _joined(part: Mapping[str, Any], text: Mapping[str, Any]) -> dict[str, Any]:
-    """Add a shared part to a text: tables in front of its own, lists behind them."""
+    """Return a text with a shared part added: its tables in front, its lists behind."""
     joined = {**part, **text}
     for key in part.keys() & text.keys():
         first = part[key]
@@ -465,7 +468,7 @@ def _names(patterns: Sequence[str], sets: Mapping[str, Sequence[str]]) -> list[s
 def _rows(
     rows: Sequence[Mapping[str, Any]], groups: Mapping[str, Mapping[str, str]]
 ) -> Iterator[Mapping[str, Any]]:
-    """Expand rows of a group of labels.
+    """Expand table rows that stand for a group of labels into a row for each label.
 
     `label` and `suffix` are formats around text and key of each entry.
     """

@@ -41,7 +41,7 @@ def lines_of(words: Sequence[Word]) -> tuple[tuple[int, ...], ...]:
 
 
 def _line_of(box: Box, lines: Sequence[list[int]], boxes: Mapping[int, Box]) -> list[int] | None:
-    """Return the last line that a box is beside; None where it is beside none."""
+    """Return the last line that a box belongs to; None where it belongs to none."""
     for line in reversed(lines):
         if _beside(box, [boxes[index] for index in line]):
             return line
@@ -82,6 +82,7 @@ class BarredPage:
     """A page with boxes, in lines."""
 
     def __init__(self, document: Document) -> None:
+        """Divide the words of a document into lines, and number the line of each word."""
         self.document = document
         self.lines = lines_of(document.words)
         self.number: dict[int, int] = {}
@@ -136,7 +137,7 @@ class BarredPage:
     def layout(
         self, entity: Entity, mask: Mask, unread: Collection[int]
     ) -> tuple[tuple[float, ...], RedactionBar | None]:
-        """Return the numbers of `LAYOUT`, and what the value measures."""
+        """Return the numbers that `LAYOUT` names for a value, and its bar where it has one."""
         numbers = self._numbers(entity)
         pieces = [
             self._boxes(index for index in self.lines[number] if index in entity.words)
@@ -173,6 +174,7 @@ class BarredPage:
         return sorted({self.number[index] for index in entity.words})
 
     def _boxes(self, indices: Iterable[int]) -> list[Box]:
+        """Return the boxes of these words that have one."""
         return [box for index in indices if (box := self.document.words[index].box) is not None]
 
     def _character(self, numbers: Sequence[int], entity: Entity) -> float:

@@ -37,14 +37,14 @@ many boxes."""
 
 
 def box_changes() -> Iterator[tuple[str, BoxChange]]:
-    """Yield the changes that mistakes make of boxes, or undo, with names ("scaled by 1.015")."""
+    """Yield (name, function) for each usual mistake in boxes, and for its inverse."""
     yield from _units()
     yield from _scales()
     yield from _shifts()
 
 
 def _units() -> Iterator[tuple[str, BoxChange]]:
-    """Yield what mistaken units, origins and pages make of boxes."""
+    """Yield (name, function) for boxes in mistaken units, origins, axes or page sizes."""
     yield "in pixels", _in_pixels
     yield "upside down", _upside_down
     yield "mirrored", _mirrored
@@ -61,6 +61,7 @@ def _units() -> Iterator[tuple[str, BoxChange]]:
 
 
 def _scales() -> Iterator[tuple[str, BoxChange]]:
+    """Yield (name, function) for boxes in a wrong scale, or on a page with other margins."""
     for scale in (*WIDE_SCALES, *CLOSE_SCALES):
         yield f"scaled by {scale:g}", _scaled(scale, scale)
     for scale in ONE_AXIS_SCALES:
@@ -73,6 +74,7 @@ def _scales() -> Iterator[tuple[str, BoxChange]]:
 
 
 def _shifts() -> Iterator[tuple[str, BoxChange]]:
+    """Yield (name, function) for boxes shifted by some pixels along one axis or both."""
     for distance in PIXELS:
         for step in (distance, -distance):
             right_or_left = "right" if step > 0 else "left"
@@ -84,15 +86,17 @@ def _shifts() -> Iterator[tuple[str, BoxChange]]:
 
 
 def _scaled(x_scale: float, y_scale: float) -> BoxChange:
+    """Return a function that multiplies the coordinates of boxes by a scale for each axis."""
     return lambda boxes, _: boxes * [x_scale, y_scale, x_scale, y_scale]
 
 
 def _shifted(x_pixels: float, y_pixels: float) -> BoxChange:
+    """Return a function that adds a distance in pixels on each axis to boxes."""
     return lambda boxes, _: boxes + np.array([x_pixels, y_pixels, x_pixels, y_pixels])
 
 
 def _with_margin(margin: float) -> BoxChange:
-    """Measure boxes on the page that is left when each side loses a margin, a share of it.
+    """Return a function that measures boxes on the page without a margin, a share of each side.
 
     Negative: gains one.
     """
@@ -100,7 +104,7 @@ def _with_margin(margin: float) -> BoxChange:
 
 
 def _in_pixels(boxes: Floats, size: Size) -> Floats:
-    """Return what a model reads when pixels are taken for thousandths.
+    """Convert boxes as a model reads them that takes pixels for thousandths.
 
     Or when thousandths were written as pixels.
     """
@@ -108,21 +112,25 @@ def _in_pixels(boxes: Floats, size: Size) -> Floats:
 
 
 def _upside_down(boxes: Floats, size: Size) -> Floats:
+    """Return boxes with the vertical axis turned round: its origin at the page's lower edge."""
     height = size[1]
     return np.stack([boxes[:, 0], height - boxes[:, 3], boxes[:, 2], height - boxes[:, 1]], axis=1)
 
 
 def _mirrored(boxes: Floats, size: Size) -> Floats:
+    """Return boxes with the horizontal axis turned round: its origin at the page's right edge."""
     width = size[0]
     return np.stack([width - boxes[:, 2], boxes[:, 1], width - boxes[:, 0], boxes[:, 3]], axis=1)
 
 
 def _of_swapped_size(boxes: Floats, size: Size) -> Floats:
+    """Return boxes rescaled as if width and height of the page had been exchanged."""
     width, height = size
     return boxes * [width / height, height / width, width / height, height / width]
 
 
 def _of_swapped_axes(boxes: Floats, size: Size) -> Floats:
+    """Return boxes with x and y exchanged, as shares of the page."""
     return (boxes / _corners(size))[:, [1, 0, 3, 2]] * _corners(size)
 
 
@@ -142,7 +150,7 @@ def rewrite_boxes(change: BoxChange, document: Document) -> Document:
 
 
 def _with_boxes(document: Document, places: list[int], boxes: Floats) -> Document:
-    """Give the words at these places these boxes, shape (n_places, 4)."""
+    """Return the document with the words at `places` in these boxes, shape (n_places, 4)."""
     words: list[Word] = [*document.words]
     for index, (x0, y0, x1, y1) in zip(places, boxes.tolist(), strict=True):
         words[index] = replace(words[index], box=(x0, y0, x1, y1))
@@ -174,6 +182,7 @@ def with_cut_boxes(document: Document) -> Document:
 
 
 def _cut_box(document: Document, places: list[int]) -> Document:
+    """Divide the one box of words in a row among them, by their numbers of letters."""
     box = document.words[places[0]].box
     if box is None or len(places) == 1:
         return document

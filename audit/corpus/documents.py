@@ -127,6 +127,7 @@ class Document:
     output: str | None = None
 
     def __hash__(self) -> int:
+        """Hash id, split, numbers of words and questions, and the first and the last word."""
         # What tells pages apart nearly always: the hash of every word would be counted each time a
         # cache is asked. A page that is written in other ways, as checks of a scan write it,
         # differs in its first word or its last.
@@ -294,6 +295,7 @@ class Corpus:
     _by_id: dict[str, Document] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
+        """Index the documents by their ids."""
         self._by_id.update((document.id, document) for document in self.documents)
 
     def document(self, document_id: str) -> Document:
@@ -301,7 +303,7 @@ class Corpus:
         return self._by_id[document_id]
 
     def once(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """Return what follows from the documents, which is computed when it is first asked for.
+        """Return the value of `compute`, which is called once for each `key` and corpus.
 
         Args:
             key: names the result, and all that it depends on beside the documents.

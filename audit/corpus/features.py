@@ -135,6 +135,7 @@ def terms_of(document: Document) -> Iterator[str]:
 
 @lru_cache(maxsize=MAX_KNOWN)
 def _terms_of_word(text: str) -> tuple[str, ...]:
+    """Return the terms of a word: pieces of its letters, its shape, and its groups of digits."""
     groups = re.findall(r"\d+", text)
     terms = [*_PIECES.findall(text.lower()), f"as {_shape(text)}"]
     if len(groups) > 1:
@@ -292,7 +293,7 @@ def _question_terms(document: Document) -> Counter[str]:
 
 
 def _counts(document: Document) -> Counter[str]:
-    """Count what a document has.
+    """Count a document's words, entities, labels, categories, links and words of questions.
 
     Also the names of its labels, categories, tags, intent and class.
     """

@@ -65,7 +65,7 @@ def occurrences(corpus: Corpus) -> dict[str, Occurrence]:
 
 
 def _count(corpus: Corpus) -> dict[str, Occurrence]:
-    """Count what `occurrences` returns."""
+    """Count, by folded value, the documents of each split that hold it."""
     as_value: dict[str, Counts] = {}
     for document in corpus.documents:
         for value in {fold(document.text_of(entity)) for entity in document.entities}:

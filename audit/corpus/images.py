@@ -74,7 +74,7 @@ class ImageFile:
 
 @contextmanager
 def _whole_files() -> Iterator[None]:
-    """Refuse truncated files, though WeasyPrint makes Pillow pad them, for the whole process."""
+    """Make Pillow refuse truncated images within the block, for the whole process."""
     padded = PIL.ImageFile.LOAD_TRUNCATED_IMAGES
     PIL.ImageFile.LOAD_TRUNCATED_IMAGES = False
     try:
@@ -289,16 +289,18 @@ class DocumentFile:
     """
 
     def __init__(self, path: Path, parse: Callable[[bytes], Document]) -> None:
+        """Open a documents file; `parse` turns one of its lines into a document."""
         self.name = path.name
         self._parse = parse
         self._stream = path.open("rb")
         self.contents = lru_cache(KEPT)(self._read)
 
     def document(self, document: Document, start: int, line: bytes) -> StoredDocument:
-        """Give a document without its contents, which stand in this line at byte `start`."""
+        """Return a document that reads its contents from this line, at byte `start`, when asked."""
         return StoredDocument.of(document, self, (start, len(line), zlib.crc32(line)))
 
     def _read(self, start: int, length: int, check: int) -> Document:
+        """Read the document on a line; fail where the line's CRC-32 is no longer `check`."""
         line = os.pread(self._stream.fileno(), length, start)
         if zlib.crc32(line) != check:
             raise EngineError(
@@ -323,14 +325,14 @@ class StoredDocument(Document):
     _has: frozenset[str]
 
     def __new__(cls, *content: Any, **fields: Any) -> Any:
-        """Give a document that is in memory: copies differ from the file."""
+        """Make a document with its contents in memory, as copies differ from the file."""
         return Document(*content, **fields)
 
     @classmethod
     def of(
         cls, document: Document, file: DocumentFile, place: tuple[int, int, int]
     ) -> StoredDocument:
-        """Return the document without its contents.
+        """Return the document with its contents left in `file` at (offset, length, CRC-32).
 
         `place` is where they begin, their bytes and check sum.
         """
@@ -347,9 +349,11 @@ class StoredDocument(Document):
 
     @property
     def _content(self) -> Document:
+        """Return the document with its contents, read from the file."""
         return self._file.contents(*self._place)
 
     def __eq__(self, other: object) -> bool:
+        """Compare documents by their contents."""
         if not isinstance(other, Document):
             return NotImplemented
         return self is other or self._content == (
@@ -357,6 +361,7 @@ class StoredDocument(Document):
         )
 
     def __hash__(self) -> int:
+        """Return the hash that the whole document has."""
         return self._hash
 
     def __reduce__(self) -> tuple[Callable[[Document], Document], tuple[Document]]:
@@ -371,6 +376,7 @@ def _content_property(name: str) -> property:
     """
 
     def read(document: StoredDocument) -> object:
+        """Return the field's value from the file, or its default where the document has none."""
         return getattr(document._content, name) if name in document._has else _CONTENTS[name]
 
     return property(read)
@@ -381,6 +387,7 @@ for _name in _CONTENTS:
 
 
 def _whole(document: Document) -> Document:
+    """Return the document itself; pickling calls this in the other process."""
     return document
 
 

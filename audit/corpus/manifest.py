@@ -102,7 +102,7 @@ def check_references(corpus: Corpus) -> None:
 
 
 def open_elsewhere(corpus: Corpus) -> Callable[[Fetch], Corpus]:
-    """Return what opens the data set in another process; it can be pickled.
+    """Return a function that loads the data set in another process; it can be pickled.
 
     That process fetches an image when it looks at it. There an `EngineError` says that a file has
     changed.
@@ -115,18 +115,21 @@ def open_elsewhere(corpus: Corpus) -> Callable[[Fetch], Corpus]:
 def _open(
     root: Path, names: Sequence[str], hashes: Mapping[str, str], sha256: str, fetch: Fetch
 ) -> Corpus:
+    """Load a fetched data set in another process; fail where it has changed."""
     corpus = load(fetch(root, names), hashes)
     _refuse_changed("the data set", corpus.sha256, sha256)
     return dataclasses.replace(corpus, bring=partial(_bring, root, hashes, fetch))
 
 
 def _bring(root: Path, hashes: Mapping[str, str], fetch: Fetch, name: str) -> Path:
+    """Fetch one page image of a data set, and return its path; fail where it has changed."""
     path = fetch(root, (name,)) / name
     _refuse_changed(name, read_header(path).sha256, hashes[name])
     return path
 
 
 def _refuse_changed(name: str, found: str, known: str) -> None:
+    """Raise an error where the sha256 of a file differs from the one read before."""
     if found != known:
         raise EngineError(
             f"{name} has changed since it was read first", "start again, and leave it alone"
@@ -178,7 +181,7 @@ def lines_of(documents: Sequence[Document]) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """Turn dataclasses into dicts without defaults, tuples into lists, whole floats into ints."""
+    """Convert dataclasses to dicts without defaults, tuples to lists, whole floats to ints."""
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
     if isinstance(value, float) and value.is_integer():
@@ -203,6 +206,7 @@ def _defaults(kind: type) -> dict[str, Any]:
 
 
 def _manifest_bytes(root: Path, named: Path) -> bytes:
+    """Read the manifest of a data set, or explain what the folder holds in its place."""
     try:
         return _read(root, FILE_NAME)
     except ManifestError as error:
@@ -216,7 +220,7 @@ def _manifest_bytes(root: Path, named: Path) -> bytes:
 
 
 def _refusal(root: Path, relative: str) -> str | None:
-    """Explain why a file of the data set is not read; None when it is."""
+    """Explain why a file of the data set cannot be read; None when it can."""
     path = root / relative
     reason = reason_refused(root, relative)
     if reason is not None or path.is_file():
@@ -375,6 +379,7 @@ class _DocumentLines:
         problems: Problems,
         hashes: dict[str, str],
     ) -> None:
+        """Prepare to read documents from lines of the file `name`; `hashes` are of its images."""
         self.documents: list[Document] = []
         self.numbers: dict[str, int] = {}
         self._root = root
@@ -461,7 +466,7 @@ def _lacking_members(members: Sequence[Document], task: Task) -> Iterator[str]:
 
 
 def _canaries(corpus: Corpus, name: str, problems: Problems, digests: list[bytes]) -> None:
-    """Hold the canary file against the documents; appends its sha256 to `digests`."""
+    """Check the canary file against the documents, and append its sha256 to `digests`."""
     if reason_refused(corpus.root, name) is not None:
         return  # a problem of the manifest, which has it already
     with problems.catch(f"{FILE_NAME} canaries.file:"):
@@ -472,7 +477,7 @@ def _canaries(corpus: Corpus, name: str, problems: Problems, digests: list[bytes
 
 
 def _parse(line: bytes, task: Task | None) -> Document:
-    """Read a line; a backslash in the path of an image counts as on Windows."""
+    """Parse a line as a document; backslashes in its image's path become slashes."""
     document = _document_type.validate_json(line.removeprefix(codecs.BOM_UTF8), strict=True)
     changed: dict[str, object] = {}
     if document.image is not None and "\\" in document.image:

@@ -90,6 +90,7 @@ def read_texts(documents: Sequence[Document]) -> dict[str, Text]:
 
 
 def _digest(text: str, size: int) -> bytes:
+    """Hash a text to `size` bytes."""
     return hashlib.blake2b(text.encode(), digest_size=size).digest()
 
 
@@ -110,7 +111,7 @@ def _alike_texts(copies: Pages, originals: Pages, texts: Mapping[str, Text]) -> 
 
 
 def _those_in(values: Mapping[str, object], documents: Pages) -> list[Document]:
-    """List the documents that have a value, by their ids."""
+    """Return the documents whose ids are keys of `values`."""
     return [document for document in documents if document.id in values]
 
 
@@ -124,6 +125,7 @@ def alike_sets(lefts: Sequence[Ints], rights: Sequence[Ints]) -> Iterator[tuple[
     members, counts = np.unique(np.concatenate([*lefts, *rights]), return_counts=True)
 
     def rarest(runs: Ints) -> list[int]:
+        """Return the rarest runs of a set, one of which every set that is alike must share."""
         order = np.lexsort((runs, counts[np.searchsorted(members, runs)]))
         n_rarest = len(runs) - math.ceil(MIN_ALIKE * len(runs)) + 1
         rare: list[int] = runs[order[:n_rarest]].tolist()
@@ -430,7 +432,7 @@ def _alike_pictures(
 
 
 def _stack(documents: Sequence[Document], hashes: Mapping[str, Bits]) -> Bits:
-    """Return the hashes of documents, (n_documents, n_bits)."""
+    """Return the image hashes of documents as an array, (n_documents, n_bits)."""
     return np.array([hashes[document.id] for document in documents])
 
 
@@ -449,7 +451,7 @@ def _correlate(left: Floats | None, right: Floats | None) -> bool:
 
 
 def _near(lefts: Bits, rights: Bits) -> Iterator[tuple[int, int]]:
-    """Yield the places of two hashes that differ in `MAX_DISTANCE` bits at most."""
+    """Yield the rows of each two hashes, left and right, that differ in few bits."""
     right = rights.astype(np.float32)
     for start in range(0, len(lefts), _ROWS):
         left = lefts[start : start + _ROWS].astype(np.float32)

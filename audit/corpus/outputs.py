@@ -55,11 +55,12 @@ class _Fields(list[OutputField]):
     """
 
     def __init__(self) -> None:
+        """Start with no field, and no letters of their paths."""
         super().__init__()
         self._letters = 0
 
     def note(self, field: OutputField) -> None:
-        """Add a field.
+        """Append a field that was found, within the limits on paths.
 
         Raises:
             ValueError: its path is too long, or all paths together are.
@@ -72,7 +73,7 @@ class _Fields(list[OutputField]):
 
 
 def check_path(path: str) -> str:
-    """Return the path of a field.
+    """Return the path of a field unchanged, or refuse one that is too long.
 
     Raises:
         ValueError: it is longer than any name.
@@ -137,7 +138,7 @@ def find_field(output: str, path: str) -> OutputField | None:
 
 
 def with_value(output: str, place: OutputField, value: str) -> tuple[str, int, int]:
-    """Put another value into a field of an output, and return where that stands.
+    """Return the output with another value in one of its fields, and where the value stands.
 
     Its own value stays as it is written.
 
@@ -157,7 +158,7 @@ def with_value(output: str, place: OutputField, value: str) -> tuple[str, int, i
 
 
 def without_copies(output: str, place: OutputField) -> str:
-    """Empty the same value in all fields before this one, whose place moves with them."""
+    """Return the output with the same value removed from all fields before this one."""
     for copy in reversed(_all_fields(output)):
         if copy.end <= place.begin and copy.value == place.value:
             output = output[: copy.begin] + output[copy.end :]
@@ -178,6 +179,7 @@ def keys_of(output: str) -> frozenset[str]:
 
 
 def _keys(value: Any) -> Iterator[str]:
+    """Yield the keys of all objects within a JSON value, the innermost first."""
     for inner in (
         value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     ):
@@ -187,6 +189,7 @@ def _keys(value: Any) -> Iterator[str]:
 
 
 def _write_marks(value: Any) -> str:
+    """Write a JSON value as Donut's marks, `<s_key>...</s_key>` with `<sep/>` in lists."""
     if isinstance(value, dict):
         return "".join(f"<s_{key}>{_write_marks(inner)}</s_{key}>" for key, inner in value.items())
     if isinstance(value, list):
@@ -195,6 +198,7 @@ def _write_marks(value: Any) -> str:
 
 
 def _is_json(output: str) -> bool:
+    """Test whether an output is a whole JSON object or list."""
     try:
         return isinstance(json.loads(output), dict | list)
     except (ValueError, RecursionError):
@@ -202,14 +206,17 @@ def _is_json(output: str) -> bool:
 
 
 def _canonical(path: str) -> str:
+    """Return a path of a field without the index of first items, and without outer dots."""
     return path.replace("[0]", "").strip(".")
 
 
 def _all_fields(output: str) -> list[OutputField]:
+    """Find the fields of an output, as JSON where it begins like JSON, else as markup."""
     return _json_fields(output) if _looks_like_json(output) else _marked_fields(output)
 
 
 def _looks_like_json(output: str) -> bool:
+    """Test whether an output begins like a JSON object or list, or a fence of markdown."""
     return output.lstrip().startswith(("{", "[", "```"))
 
 
@@ -227,7 +234,7 @@ def _json_fields(text: str) -> list[OutputField]:
 
 
 def _read_value(text: str, at: int, path: str, found: _Fields) -> int:
-    """Note the fields of the value at `at`, and give the place behind it."""
+    """Collect the fields of the value that begins at `at`, and return the place behind it."""
     if text[at] in "{[":
         return _read_container(text, at, path, found)
     if text[at] == '"':
@@ -245,7 +252,7 @@ def _read_value(text: str, at: int, path: str, found: _Fields) -> int:
 
 
 def _read_container(text: str, at: int, path: str, found: _Fields) -> int:
-    """Note the fields of the object or list at `at`, and give the place behind it."""
+    """Collect the fields of the object or list at `at`, and return the place behind it."""
     is_object = text[at] == "{"
     number = 0
     at = _behind_space(text, at + 1)
@@ -267,6 +274,7 @@ def _read_container(text: str, at: int, path: str, found: _Fields) -> int:
 
 
 def _behind_space(text: str, at: int) -> int:
+    """Return the first place from `at` on that is not white space."""
     while text[at].isspace():
         at += 1
     return at
@@ -289,7 +297,7 @@ class _Open:
         return f"{self.path}[{self.item}]" if self.item else self.path
 
     def begin_item(self, begin: int) -> None:
-        """Begin the next item, whose text begins here."""
+        """Move on to the element's next item, whose text begins at `begin`."""
         self.item += 1
         self.begin = begin
         self.bare = True
@@ -309,7 +317,7 @@ def _marked_fields(text: str) -> list[OutputField]:
 
 
 def _read_elements(text: str, closed: Collection[str], found: _Fields) -> None:
-    """Note the innermost elements of markup.
+    """Collect the innermost elements of markup as fields.
 
     Raises:
         ValueError: elements are nested too deeply, or their names are too long.
@@ -348,11 +356,12 @@ def _open_within(element: _Open, name: str, begin: int) -> _Open:
 
 
 def _name_of(tag: re.Match[str]) -> str:
+    """Return the name of the element that a matched tag begins or ends."""
     return str(tag["field"] or tag["name"])
 
 
 def _close(text: str, stack: list[_Open], name: str, at: int, found: _Fields) -> None:
-    """Close the element of this name, and those in it that are open; of none, nothing happens."""
+    """End the open element of this name, and those within it; ignore a name that is not open."""
     if not any(element.name == name for element in stack[1:]):
         return
     while (top := stack.pop()).name != name:
@@ -361,7 +370,7 @@ def _close(text: str, stack: list[_Open], name: str, at: int, found: _Fields) ->
 
 
 def _add_field(text: str, element: _Open, end: int, found: _Fields) -> None:
-    """Note the text of an element that holds no other."""
+    """Collect the text of an ended element as a field, where it holds no other element."""
     inside = text[element.begin : end]
     if element.bare and inside.strip():
         begin = element.begin + len(inside) - len(inside.lstrip())

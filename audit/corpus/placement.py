@@ -34,7 +34,7 @@ MOST = 0.25
 
 
 def placement_warnings(corpus: Corpus) -> Iterator[str]:
-    """Warn of boxes that end far from the edges of all pages.
+    """Warn of boxes that end far from the edges of pages, or miss the ink of their words.
 
     Also of those whose ink lies elsewhere.
 
@@ -52,6 +52,7 @@ def placement_warnings(corpus: Corpus) -> Iterator[str]:
 
 
 def _warn_of_edges(boxed: Sequence[Document]) -> Iterator[str]:
+    """Warn where nearly all pages have boxes that end far from the right and lower edges."""
     reaches = np.array([_reach(document) for document in boxed])
     width, height = np.quantile(reaches, NEARLY_ALL, axis=0)
     if max(width, height) < NEAR_EDGE:
@@ -59,6 +60,7 @@ def _warn_of_edges(boxed: Sequence[Document]) -> Iterator[str]:
 
 
 def _warn_of_ink(corpus: Corpus, boxed: Sequence[Document]) -> Iterator[str]:
+    """Warn where boxes changed by a usual mistake would hold far more of the pages' ink."""
     pictured = [document for document in boxed if document.image is not None]
     chosen = [pictured[index] for index in _evenly(len(pictured), MOST_PAGES)]
     better = better_placement([_inked_page(corpus, document) for document in chosen])
@@ -102,7 +104,7 @@ class InkedPage:
     ink: Floats
 
     def density(self, boxes: Floats) -> float:
-        """Return the ink in boxes by their area; what leaves the page holds none."""
+        """Return the ink within boxes divided by their area; beyond the page there is no ink."""
         width, height = self.size
         x0, y0, x1, y1 = (
             np.clip(np.rint(boxes), 0, [width, height, width, height]).astype(np.int64).T
@@ -113,6 +115,7 @@ class InkedPage:
 
 
 def _inked_page(corpus: Corpus, document: Document) -> InkedPage:
+    """Return the boxes of a document's page with its size and ink."""
     picture = open_image(corpus, document)
     return InkedPage(_boxes_of(document), picture.size, ink_of(picture))
 

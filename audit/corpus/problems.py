@@ -33,6 +33,7 @@ class Problems:
     """
 
     def __init__(self) -> None:
+        """Start without problems."""
         self._kinds: dict[str, tuple[str, Counter[str]]] = {}
 
     def add(self, prefix: str, problems: Iterable[str]) -> None:
@@ -48,7 +49,7 @@ class Problems:
             places[place] += 1
 
     def merge(self, collection: Problems) -> None:
-        """Collect what another collection holds."""
+        """Add the problems of another collection."""
         for kind, (first, new_places) in collection._kinds.items():
             _, places = self._kinds.setdefault(kind, (first, Counter()))
             places.update(new_places)

@@ -62,6 +62,7 @@ def sentence_starts(
 
 
 def _ends(word: str, *, first: bool) -> bool:
+    """Test whether a word ends a sentence; `first` is whether it begins one too."""
     if not _ENDS.search(word) or (first and _NUMBERING.match(word)):
         return False
     bare = word.lstrip(_OPENING)
@@ -69,6 +70,7 @@ def _ends(word: str, *, first: bool) -> bool:
 
 
 def _begins(word: str) -> bool:
+    """Test whether a word may begin a sentence: by a capital or a digit, or by no letter."""
     bare = word.lstrip(_OPENING)
     return not bare or bare[0].isupper() or bare[0].isdigit()
 
@@ -113,7 +115,7 @@ class RedactedSpan:
 
     @property
     def shown(self) -> RedactionBar | None:
-        """Return the bar, where the mask is as long as the value, and so shows it."""
+        """Return the value's bar, where the mask is as long as the value; else None."""
         return self.bar if any(self.layout[2:]) else None
 
     @property
@@ -204,6 +206,7 @@ class _Text:
     """A running text, in sentences."""
 
     def __init__(self, document: Document, attacked: Sequence[Entity]) -> None:
+        """Divide a document into sentences that show nothing of the attacked values."""
         self.document = document
         hidden: set[int] = set()
         within: set[int] = set()
@@ -273,6 +276,7 @@ class _ContextWriter:
     """
 
     def __init__(self, mask: Mask) -> None:
+        """Start an empty context, in which values are replaced by `mask`."""
         self._mask: Mask = mask
         self._before: list[str] = []
         self._after: list[str] = []
@@ -286,7 +290,7 @@ class _ContextWriter:
         self._has_line_end = is_first
 
     def add(self, owner: int | None, texts: Sequence[str]) -> None:
-        """Add neighbouring words of a line.
+        """Write neighbouring words of a line, or the mask of the value that they belong to.
 
         Args:
             owner: number of the value that they are of, 0 for that in question; None: of no value.
@@ -318,6 +322,7 @@ class _ContextWriter:
 
 
 def _mask(texts: Sequence[str], mask: Mask) -> str:
+    """Return the mask of a value: stars of its length, or the text of one fixed length."""
     return STAR * len(" ".join(texts)) if mask == "length" else FIXED
 
 

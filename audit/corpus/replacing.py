@@ -93,6 +93,7 @@ def _put_back(places: Sequence[Path]) -> None:
 
 
 def _remove(path: Path) -> None:
+    """Delete a file, or a folder with all it holds; a missing one is no error."""
     if path.is_dir():
         shutil.rmtree(path)
     else:

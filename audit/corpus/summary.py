@@ -203,6 +203,7 @@ def _count_questions(corpus: Corpus) -> dict[str, int]:
 
 
 def _warnings(corpus: Corpus, categories: Mapping[Category, FieldCounts]) -> Iterator[str]:
+    """Yield the warnings about splits, layout, providers, and questions or fields of a data set."""
     task = corpus.manifest.task
     yield from _split_warnings(corpus)
     yield from _layout_warnings(corpus)
@@ -213,6 +214,7 @@ def _warnings(corpus: Corpus, categories: Mapping[Category, FieldCounts]) -> Ite
 
 
 def _split_warnings(corpus: Corpus) -> Iterator[str]:
+    """Warn of few documents in a split, and of a manifest that names no reference model."""
     yield from size_warnings(len(corpus.of("member")), len(corpus.of("heldout")))
     yield from public_warnings(len(corpus.of("public")))
     if not any(vars(corpus.manifest.references).values()):
@@ -273,6 +275,7 @@ def _grid_warnings(
 
 
 def _field_warnings(categories: Mapping[Category, FieldCounts]) -> Iterator[str]:
+    """Warn of a data set without member fields to attack, or with mostly shared values."""
     if not any(counts.attacked["member"] for counts in categories.values()):
         yield TEXTS["no_field"]
     fields = sum(sum(counts.fields.values()) for counts in categories.values())
@@ -282,6 +285,7 @@ def _field_warnings(categories: Mapping[Category, FieldCounts]) -> Iterator[str]
 
 
 def _question_warnings(corpus: Corpus) -> Iterator[str]:
+    """Warn where held-out documents have no questions, or answers stand on few pages."""
     if not any(document.questions for document in corpus.of("heldout")):
         yield TEXTS["no_heldout_question"]
     members = _counts(corpus.of("member"))

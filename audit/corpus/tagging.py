@@ -135,6 +135,7 @@ def scheme_of(labels: Sequence[str], outside: str | None = None) -> Scheme:
 
 @lru_cache(maxsize=64)
 def _scheme_of(labels: tuple[str, ...], outside: str | None) -> Scheme:
+    """Recognise the tagging scheme of labels (IO, BIO or BIOES), or refuse them."""
     for problem in scheme_problems(labels, outside):
         raise ValueError(problem)
     outside = outside_of(labels, outside)
@@ -208,6 +209,7 @@ def canonical(labels: Sequence[str], outside: str | None = None) -> tuple[str, .
 
 
 def _is_prefixed(label: str) -> bool:
+    """Test whether a label is a tag with a prefix and a hyphen, such as "B-NAME"."""
     return len(label) > 2 and label[0] in _PREFIXES and label[1] == "-"
 
 

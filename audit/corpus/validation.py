@@ -430,7 +430,7 @@ def _needed_tags(document: Document, task: Task) -> dict[str, tuple[str, ...]]:
 
 
 def unknown_to_all(documents: Iterable[Document], task: Task) -> dict[str, list[str]]:
-    """List `unknown_names` by document where every annotated member has some; else nothing."""
+    """Map each annotated member to its names missing from the task; empty if any has none."""
     problems: dict[str, list[str]] = {}
     for document in documents:
         if document.split == "member" and (document.entities or document.tags):

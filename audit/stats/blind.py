@@ -153,7 +153,7 @@ def auc_error(area: float, members: int, others: int) -> float:
 
 
 def _of_units(values: npt.NDArray[Any], first: Ints, unit_of: Ints) -> npt.NDArray[Any]:
-    """Reduce labels or strata from rows to units, (n_units,).
+    """Return the label or stratum of each unit, (n_units,), from those of its rows.
 
     They must be constant within a unit.
     """

@@ -66,7 +66,7 @@ def confirmed_from(
 def _chance(
     kind: MetricKind, members: int, others: int, leak: float, limit: float, tail: float
 ) -> float:
-    """Compute the chance that a leak is confirmed."""
+    """Compute the chance that an audit of so many units confirms a leak beyond a limit."""
     if kind == "auc":
         return _area_chance(members, others, leak, limit, tail)
     return _difference_chance(kind, members, others, leak, limit, tail)
@@ -75,7 +75,7 @@ def _chance(
 def _difference_chance(
     kind: MetricKind, members: int, others: int, leak: float, limit: float, tail: float
 ) -> float:
-    """Sum the chances of all numbers of hits whose lower bound lies beyond the limit."""
+    """Compute the chance that the lower bound of a difference of shares is beyond the limit."""
     if kind == "paired difference":
         others = members
     member_hits, member_chances = numbers_of_hits(members, min(1.0, leak + DIFFERING))

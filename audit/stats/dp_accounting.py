@@ -164,6 +164,7 @@ class _StepLoss(prv.PoissonSubsampledGaussianPRV):  # type: ignore[misc]  # Opac
     """
 
     def __init__(self, sample_rate: float, noise: float, client_rate: float) -> None:
+        """Describe the privacy loss of a step, in which each client joins at `client_rate`."""
         super().__init__(sample_rate, noise)
         self.client_rate = client_rate
 
@@ -199,7 +200,7 @@ def _compose(
 
 @contextmanager
 def _no_warnings() -> Iterator[None]:
-    """Silence numpy and Opacus.
+    """Silence numpy and Opacus within the block.
 
     The accountant means logarithms of 0, and the precision of rough bounds does not matter.
     """

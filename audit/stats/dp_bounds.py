@@ -40,6 +40,7 @@ class Guarantee:
     others: tuple[Point, ...] = ()
 
     def __post_init__(self) -> None:
+        """Refuse a point with a negative epsilon or a delta outside [0, 1]."""
         if not all(epsilon >= 0 and 0 <= delta <= 1 for epsilon, delta in self.points):
             raise ValueError("epsilon must not be negative, and delta lies in [0, 1]")
 
@@ -69,11 +70,12 @@ class Guarantee:
 
 
 def _odds(epsilon: float) -> float:
+    """Compute e^epsilon, at most e^`LARGEST`."""
     return math.exp(min(epsilon, LARGEST))
 
 
 def _of_group(point: Point, size: int) -> Point:
-    """Compute (m epsilon, delta (e^(m epsilon) - 1) / (e^epsilon - 1)).
+    """Compute a point's guarantee to `size` units at once: epsilon times m, delta as it grows.
 
     Vadhan 2017, "The complexity of differential privacy", lemma 2.2.
     """
@@ -89,7 +91,7 @@ def _of_group(point: Point, size: int) -> Point:
 
 
 def tpr(guarantee: Guarantee, fpr: float) -> float:
-    """Compute the largest true-positive rate at a false-positive rate a.
+    """Compute the largest true-positive rate at false-positive rate `fpr` under a guarantee.
 
     It is the least over all points of min(1, delta + e^eps a, 1 - e^-eps (1 - delta - a)):
     piecewise linear, concave. With one guess at a secret that was drawn out of R equally likely
@@ -106,7 +108,7 @@ def tpr(guarantee: Guarantee, fpr: float) -> float:
 
 
 def advantage(guarantee: Guarantee, fpr: float = 1.0) -> float:
-    """Compute the largest true-positive rate minus false-positive rate.
+    """Compute the largest true-positive rate minus `fpr` that a guarantee allows.
 
     False-positive rates are those of `fpr` at most.
 
@@ -118,7 +120,7 @@ def advantage(guarantee: Guarantee, fpr: float = 1.0) -> float:
 
 
 def balanced_accuracy(guarantee: Guarantee) -> float:
-    """Compute the largest mean of the accuracies on both sides.
+    """Compute the largest balanced accuracy that a guarantee allows.
 
     The least (e^eps + delta) / (e^eps + 1).
     """
@@ -126,7 +128,7 @@ def balanced_accuracy(guarantee: Guarantee) -> float:
 
 
 def auc(guarantee: Guarantee) -> float:
-    """Compute the largest area under a ROC curve: that under `tpr`, a polygon.
+    """Compute the largest AUC that a guarantee allows: the area under the curve of `tpr`.
 
     An area over pairs of units of one run is bounded by it as well, but for 1 / (2 m) with m units
     that are out: the rank of a unit among those that are out is uniform had it been out itself

@@ -113,6 +113,7 @@ def lower_bound(n_canaries: int, n_guesses: int, n_right: int, *, delta: float =
     from scipy.optimize import brentq
 
     def excess(epsilon: float) -> float:
+        """Compute by how much the chance of so many right guesses exceeds 1 - `CONFIDENCE`."""
         return guessing_p(n_canaries, n_guesses, n_right, epsilon=epsilon, delta=delta) - (
             1 - CONFIDENCE
         )
@@ -183,7 +184,7 @@ def _choose_rule(scores: Floats, coins: Bools) -> _Rule:
 
 
 def _grid(ordered: Floats) -> Ints:
-    """List numbers of guesses to try from one end, none between equal scores.
+    """List numbers of guesses to try from one end of ordered scores, none between equal ones.
 
     They are 0, and about n, n / ratio, and so on.
     """

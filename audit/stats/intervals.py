@@ -128,12 +128,12 @@ class Interval:
 
     @property
     def bounds(self) -> tuple[tuple[float, float, float], ...]:
-        """(alpha, lower, upper) for each of `ALPHAS`."""
+        """Return (alpha, lower, upper) for each of `ALPHAS`."""
         return tuple(zip(ALPHAS, self.lower[1:], self.upper[1:], strict=False))
 
     @property
     def ends(self) -> tuple[Floats, Floats]:
-        """Lower and upper bounds as arrays, shape (n_tails,) each."""
+        """Return the lower and the upper bounds as arrays, shape (n_tails,) each."""
         return np.array(self.lower), np.array(self.upper)
 
     def p_above(self, threshold: float, levels: Sequence[float] = ALPHAS) -> float:
@@ -147,7 +147,7 @@ class Interval:
         )
 
     def transform(self, change: Callable[[float], float]) -> Interval:
-        """Transform number and bounds by a function that does not fall."""
+        """Return the interval with value and bounds mapped by a function that does not fall."""
         lower, upper = (tuple(map(change, side)) for side in (self.lower, self.upper))
         return replace(self, value=change(self.value), lower=lower, upper=upper)
 

@@ -41,12 +41,12 @@ class Threshold(NamedTuple):
 
     @property
     def excess(self) -> float:
-        """Return the units of training over the threshold that the others do not explain."""
+        """Return the members over the threshold minus those expected from the others' share."""
         return self.inside - self.n * self.outside / self.m
 
     @property
     def leaking(self) -> float:
-        """Return the units that leak.
+        """Estimate the number of members that leak, at least 0.
 
         Of the others a share passes the threshold by luck, and so do units that leak.
         """
@@ -65,7 +65,7 @@ class Threshold(NamedTuple):
         return float(of_excess / (1 - share))
 
     def p_values(self) -> Floats:
-        """Compute the p-value against "at most k units leak" for k = 0 ..
+        """Compute the p-values against "at most k members leak", k = 0, 1, ..., for each k.
 
         `inside`, (inside + 1,), ascending.
 
@@ -81,7 +81,7 @@ class Threshold(NamedTuple):
         return np.where(lucky == 0, 1.0, np.asarray(chances, np.float64))
 
     def p_values_below(self) -> Floats:
-        """Compute the p-value against "k units leak or more" for k = 0 ..
+        """Compute the p-values against "k members leak or more", k = 0, 1, ..., for each k.
 
         `inside`, (inside + 1,), descending.
         """
@@ -96,7 +96,7 @@ class Threshold(NamedTuple):
 
 
 def thresholds_of(members: npt.ArrayLike, others: npt.ArrayLike, most: int) -> list[Threshold]:
-    """Count what lies at or over 1, 2, 4, ... values, up to the most that a unit can give away.
+    """Count members and others that give away at least k values, k = 1, 2, 4, ... up to `most`.
 
     Args:
         members: values that each unit of training gives away, shape (n,), at least one.
@@ -180,7 +180,7 @@ def count_leaking(
 
 
 def scale_lower(counts: npt.ArrayLike, n: int, total: int, tails: Floats) -> Floats:
-    """Bound a number of units of a data set from below.
+    """Compute lower bounds on a number of units of a data set from those of a random draw.
 
     At least so many of them are among those drawn.
 
@@ -205,7 +205,7 @@ def scale_lower(counts: npt.ArrayLike, n: int, total: int, tails: Floats) -> Flo
 
 
 def scale_upper(counts: npt.ArrayLike, n: int, total: int, tails: Floats) -> Floats:
-    """Bound a number of units of a data set from above.
+    """Compute upper bounds on a number of units of a data set from those of a random draw.
 
     At most so many of them are among those drawn.
 
@@ -217,7 +217,7 @@ def scale_upper(counts: npt.ArrayLike, n: int, total: int, tails: Floats) -> Flo
 
 @lru_cache(maxsize=4096)  # the bounds of a scan's methods are often alike
 def _fewest(count: int, n: int, total: int, tail: float) -> float:
-    """Find the fewest of `total` units that a draw would show.
+    """Find the fewest of `total` units of which a draw of `n` may well hold `count`.
 
     A draw of `n` holds `count` of them or more with a chance over `tail`.
     """
@@ -238,7 +238,7 @@ def _fewest(count: int, n: int, total: int, tail: float) -> float:
 
 
 def chances_to_be_tried(offered: Sequence[int], tried: Sequence[int]) -> Floats:
-    """Compute the chance that a unit has its r-th row tried.
+    """Compute the chance that a unit has its r-th row tried, for r = 1, 2, ...
 
     r = 1, 2, ..., up to the most rows of a unit.
 

@@ -98,7 +98,7 @@ def _correlate_ratios(
 
 
 def _share(hits: Bools, labels: Ints, tails: Floats) -> Bounds:
-    """Compute a share with its one-sided bounds at these levels."""
+    """Compute a share of hits with its one-sided bounds at the levels `tails`."""
     value = float(hits.mean())
     lower, upper, _ = proportion_bounds(hits, labels, tails)
     return value, np.minimum(lower, value), np.maximum(upper, value)
@@ -158,7 +158,7 @@ def worst_class(
 
 
 def _informedness(own: Bools, called: Bools, labels: Ints, n_classes: int) -> Bounds:
-    """Compute recall minus false calls.
+    """Compute a class's recall minus its rate of false calls, with bounds.
 
     Lower bounds at `TAILS` divided by `n_classes`, upper ones at `TAILS`.
     """

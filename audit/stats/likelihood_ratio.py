@@ -66,7 +66,7 @@ def sides(values: npt.ArrayLike, trained: npt.ArrayLike) -> tuple[Floats | None,
 
 
 def _take_in_turn(values: Floats, taken: Bools) -> Floats | None:
-    """Take equally many of the marked values of each row, beginning one further from row to row."""
+    """Take equally many marked values of each row, each row beginning one value later."""
     width = int(taken.sum(axis=1).min())
     if width < MIN_MODELS:
         return None
@@ -117,7 +117,7 @@ def lira_offline(observed: npt.ArrayLike, outside: npt.ArrayLike) -> Floats:
 
 
 def _gaussian(observed: Floats, side: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Estimate mean and variance of each document, (n_documents,) each."""
+    """Estimate mean and variance of each document's confidence, (n_documents,) each."""
     values = np.asarray(side, np.float64)
     if (
         observed.ndim != 1
@@ -133,6 +133,7 @@ def _gaussian(observed: Floats, side: npt.ArrayLike) -> tuple[Floats, Floats]:
 
 
 def _log_density(value: Floats, mean: Floats, variance: Floats) -> Floats:
+    """Compute the log-density of a normal distribution at each value."""
     density: Floats = -0.5 * (np.log(2 * np.pi * variance) + (value - mean) ** 2 / variance)
     return density
 

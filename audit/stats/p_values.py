@@ -102,6 +102,7 @@ def curve_p(n_canaries: int, n_guesses: int, n_right: int, points: Sequence[Poin
     deltas = np.array([delta for _, delta in points])
 
     def fits(chance: float) -> bool:
+        """Test whether the privacy curve allows so many right guesses with probability `chance`."""
         right = chance * n_right / n_canaries
         wrong = chance * (n_guesses - n_right) / n_canaries
         for i in reversed(range(n_right)):

@@ -53,7 +53,7 @@ class UnitScores:
     limits: tuple[float, float] = (-1.0, 1.0)
 
     def only(self, names: Sequence[str]) -> UnitScores:
-        """Compute the units of these names, in that order."""
+        """Return the scores of the units of these names, in that order."""
         place = {name: row for row, name in enumerate(self.units)}
         rows = np.array([place[name] for name in names], np.int64)
         clusters = [self.clusters[row] for row in rows]
@@ -151,7 +151,7 @@ def _mean_change(
 
 
 def _of_both(before: UnitScores, after: UnitScores) -> tuple[UnitScores, UnitScores]:
-    """Return the units that have a finite score in both, in one order."""
+    """Return both scans' scores of the units that have a finite one in both, in one order."""
     names = sorted(set(before.units) & set(after.units))
     is_finite = np.isfinite(before.only(names).values) & np.isfinite(after.only(names).values)
     names = [name for name, finite in zip(names, is_finite, strict=True) if finite]
@@ -168,6 +168,7 @@ def area_change(before: UnitScores, after: UnitScores) -> Interval | None:
 
 
 def _area_interval(scores: Sequence[Floats], member: Bools) -> Interval | None:
+    """Compute the interval of the AUC after minus before; None with too few units."""
     if min(member.sum(), (~member).sum()) < MIN_UNITS:
         return None
     value = _exchanged_change(scores, member, np.zeros(member.size, bool))
@@ -215,6 +216,7 @@ def ratio_difference(
     interval = bootstrap([sums], _ratio_change, rng, limits=(-1.0, 1.0))
 
     def change(swap: Bools) -> float:
+        """Compute the change of the ratio with both scans of the marked documents exchanged."""
         rows = np.where(swap[:, None], sums[:, [2, 3, 0, 1]], sums)
         return float(_ratio_change(rows.sum(axis=0)[None, None])[0])
 
@@ -275,6 +277,7 @@ def _bounds(item: Estimate) -> tuple[Floats, Floats]:
 def _area_difference(
     one: UnitScores, other: UnitScores, rng: np.random.Generator
 ) -> Difference | None:
+    """Compute the AUC after minus before with its exchange test; None with too few units."""
     scores = _ranks(one, other)
     member = one.member
     interval = _area_interval(scores, member)
@@ -285,7 +288,7 @@ def _area_difference(
 
 
 def _ranks(*scans: UnitScores) -> list[Floats]:
-    """Rank all units of each scan, ties at their mean: the scales of two scans need not agree."""
+    """Rank the units of each scan by score, ties at their mean."""
     from scipy.stats import rankdata
 
     return [np.asarray(rankdata(scan.values), np.float64) for scan in scans]
@@ -301,7 +304,7 @@ def _exchanged_change(scores: Sequence[Floats], member: Bools, swap: Bools) -> f
 def _exchange(
     value: float, statistic: Callable[[Bools], float], n_units: int, rng: np.random.Generator
 ) -> float:
-    """Compute the share of random exchanges of both scans whose difference is as far from 0.
+    """Compute the p-value of a difference by random exchanges of each unit's two scans.
 
     They are exchanged unit by unit; the share is never 0.
     """
@@ -312,6 +315,7 @@ def _exchange(
 
 
 def _ratio_change(totals: Floats) -> Floats:
+    """Compute the second ratio of sums minus the first, for each row of totals."""
     first, below, second, beneath = totals[:, 0, :].T
     return np.asarray(
         second / np.maximum(beneath, 1e-12) - first / np.maximum(below, 1e-12), np.float64

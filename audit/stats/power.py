@@ -132,6 +132,7 @@ def needed(kind: MetricKind, limit: float, power: float = 0.8) -> int | None:
 
 
 def _check(kind: MetricKind, members: int, others: int) -> None:
+    """Refuse a side without units; a paired difference needs no other side."""
     if members < 1 or (others < 1 and kind != "paired difference"):
         raise ValueError("give at least one unit of each side")
 
@@ -276,6 +277,7 @@ def _advantage_chance(members: int, others: int, limit: float) -> float:
     passing = beta.ppf((np.arange(_QUANTILES) + 0.5) / _QUANTILES, others - index, index + 1)
 
     def is_beyond(hits: int) -> bool:
+        """Test whether the bound for a pass at so many hits lies beyond the limit."""
         return _advantage_upper(hits / members, members, others, fpr) > limit
 
     fewest = bisect_left(range(members + 1), True, key=is_beyond)

@@ -18,7 +18,7 @@ from audit.stats.roc import check_scores
 
 
 def depth(p: float, n_fields: int) -> int:
-    """Compute the number of fields in T(p).
+    """Compute how many of `n_fields` fields the first share `p` of a ranking holds.
 
     This is ceil(p M), where p M = 2.0000000000000004 still counts as 2.
 
@@ -58,7 +58,7 @@ class Ranking:
         return np.clip(running, 0.0, 1.0)  # rounding of the sums
 
     def first(self, m: int) -> list[npt.NDArray[np.intp]]:
-        """Return the first m fields.
+        """Return the indices of the first m fields, in two ways where equal scores are divided.
 
         Where equal scores leave them open, those of lowest, then of highest outcomes.
         """
@@ -97,7 +97,7 @@ def rank_fields(
 
 
 def at(scores: npt.ArrayLike, outcomes: npt.ArrayLike, p: float) -> float:
-    """Return the mean outcome of the first share p of the fields, T(p).
+    """Return the mean outcome of the first share `p` of the fields, ranked by score.
 
     Args and errors are those of `rank_fields` and `depth`.
     """

@@ -124,6 +124,7 @@ def net(
     side = _Side(rows, _check_rows(lost, clusters)[0], labels, weights)
 
     def part_bounds(part: Floats, labels: Ints, weights: Floats | None) -> tuple[Floats, Floats]:
+        """Return the bounds of the mean of gains or of losses."""
         return rate(part, labels, rng, weights).ends
 
     return _difference([side], rng, part_bounds, RATES)
@@ -156,6 +157,7 @@ def excess_rate(
         raise ValueError("outcomes must be 0 or 1; `excess_mean` takes values between")
 
     def part_bounds(part: Floats, labels: Ints, weights: Floats | None) -> tuple[Floats, Floats]:
+        """Return the bounds of a share of 0/1 gains or losses."""
         return proportion(part, labels, weights).ends
 
     return _difference(sides, rng, part_bounds, RATES)
@@ -181,6 +183,7 @@ def excess_mean(
     method = f"MOVER on {intervals.name_beta(effective, clusters)} (differences too rare or too alike to resample)"
 
     def part_bounds(part: Floats, labels: Ints, weights: Floats | None) -> tuple[Floats, Floats]:
+        """Return bounds of a mean of gains or losses that hold whatever their spread is."""
         share = weighted_mean(part, weights)
         return intervals.beta_bounds(share, np.float64(_effective(labels, weights)), TAILS)
 
@@ -219,7 +222,7 @@ def _sum_of_variances(splits: Sequence[Columns], weights: Weights) -> float:
 def choose_columns(
     splits: Sequence[Columns], *, by_lot: bool, weights: Weights = None
 ) -> Sequence[Columns]:
-    """Return the rows of splits to compare.
+    """Return the columns of both splits, without the baseline where none has to be subtracted.
 
     They have no baseline where a lot makes it needless (`needs_baseline`).
 
@@ -234,6 +237,7 @@ def choose_columns(
 
 
 def _without_baseline(splits: Sequence[Columns]) -> list[Columns]:
+    """Return the columns of each split without the baseline's."""
     return [(attack, None, clusters) for attack, _, clusters in splits]
 
 
@@ -285,6 +289,7 @@ class _Sample(NamedTuple):
 
     @property
     def mean(self) -> float:
+        """Return the weighted mean of the rows."""
         return weighted_mean(self.rows, self.weights)
 
     @property
@@ -328,22 +333,26 @@ class _Side:
 
     @property
     def differences(self) -> Floats:
+        """Return gain minus loss of each row."""
         return self.gained - self.lost
 
     @property
     def sample(self) -> _Sample:
+        """Return the differences of the rows as a sample, with their clusters and weights."""
         return _Sample(self.differences, self.clusters, self.weights)
 
     @property
     def n_clusters(self) -> int:
+        """Count the distinct clusters of the rows."""
         return int(np.unique(self.clusters).size)
 
     @property
     def effective(self) -> float:
+        """Return the effective number of clusters."""
         return _effective(self.clusters, self.weights)
 
     def reach(self, part_bounds: _PartBounds) -> tuple[Floats, Floats]:
-        """Compute the `squared_reach` of the mean difference.
+        """Compute squared distances of MOVER's lower and upper bounds from the mean difference.
 
         A gain is no loss, so that both correlate negatively.
         """
@@ -354,6 +363,7 @@ class _Side:
         return squared_reach(gained, self._bounds_of(self.lost, part_bounds), self._correlation())
 
     def _bounds_of(self, part: Floats, part_bounds: _PartBounds) -> Bounds:
+        """Return the weighted mean of gains or of losses, with its lower and upper bounds."""
         lower, upper = part_bounds(part, self.clusters, self.weights)
         return weighted_mean(part, self.weights), lower, upper
 
@@ -375,6 +385,7 @@ _PartBounds = Callable[[Floats, Ints, Floats | None], tuple[Floats, Floats]]
 
 
 def _check_rows(values: npt.ArrayLike, clusters: npt.ArrayLike) -> tuple[Floats, Ints]:
+    """Return shares and clusters as arrays; refuse none, and shares outside [0, 1]."""
     rows = np.asarray(values, np.float64)
     labels = np.asarray(clusters, np.int64)
     if rows.ndim != 1 or not rows.size or rows.shape != labels.shape:
@@ -385,12 +396,13 @@ def _check_rows(values: npt.ArrayLike, clusters: npt.ArrayLike) -> tuple[Floats,
 
 
 def _effective(clusters: Ints, weights: Floats | None = None) -> float:
+    """Compute how many clusters of one size the given ones are worth."""
     positions = np.unique(clusters, return_inverse=True)[1]
     return effective_number(np.bincount(positions, weights))
 
 
 def _as_hits(sample: _Sample, note: str) -> Interval:
-    """Bound a mean share of whose spread nothing is known as that of as many hits."""
+    """Compute the interval of a mean share as if it were a share of hits among clusters."""
     return intervals.beta_interval(
         sample.mean,
         n=sample.rows.size,
@@ -421,6 +433,7 @@ def _resample(
     n = sum(sample.rows.size for sample in samples)
 
     def mean_difference(totals: Floats) -> Floats:
+        """Compute the first stratum's mean minus the others', for each resample's totals."""
         first, *subtracted = (totals[:, :, 0] / totals[:, :, 1]).T
         return np.asarray(sum((-share for share in subtracted), first), np.float64)
 
@@ -481,7 +494,7 @@ def _squared_reach_of_two(
 
 
 def _counted_twice(member: _Side, heldout: _Side) -> Floats:
-    """Compute by how much MOVER's squares exceed that of a joint bound.
+    """Compute by how much MOVER's squared distances exceed that of an exact joint bound.
 
     The bound is that of two parts that nobody saw.
 

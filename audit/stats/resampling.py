@@ -89,6 +89,7 @@ def jackknife(influences: Sequence[Floats], sizes: Sequence[Floats] | None = Non
 
 
 def _satterthwaite(variances: Sequence[float], degrees: Sequence[float]) -> float:
+    """Compute the degrees of freedom of a sum of variances (Satterthwaite's rule)."""
     return sum(variances) ** 2 / sum(
         term**2 / degree for term, degree in zip(variances, degrees, strict=True)
     )
@@ -221,6 +222,7 @@ def _widen(value: float, bounds: tuple[Floats, Floats], factor: Floats) -> tuple
 
 
 def _checked(strata: Sequence[npt.ArrayLike]) -> list[Floats]:
+    """Return strata as arrays of cluster sums; refuse unequal columns and single clusters."""
     sums = [np.asarray(stratum, dtype=np.float64) for stratum in strata]
     if not sums or any(
         stratum.ndim != 2 or stratum.shape[1] != sums[0].shape[1] for stratum in sums
@@ -250,6 +252,7 @@ def _unequal(sums: list[Floats], sizes: Sequence[npt.ArrayLike] | None) -> list[
 
 
 def _evaluate(statistic: Statistic, totals: Floats) -> Floats:
+    """Compute the statistic for each row of totals, (n_rows,); refuse values not finite."""
     values = np.asarray(statistic(totals), dtype=np.float64)
     if values.shape != totals.shape[:1]:
         raise ValueError("the statistic must give one value for each row of totals")
@@ -259,7 +262,7 @@ def _evaluate(statistic: Statistic, totals: Floats) -> Floats:
 
 
 def _negligible(value: float) -> float:
-    """Return the largest difference that comes from rounding of sums."""
+    """Return the largest difference from `value` that rounding of sums can cause."""
     return 1e-12 * max(1.0, abs(value))
 
 
@@ -341,6 +344,7 @@ def _bca_bounds(
     bias = ndtri(below)
 
     def adjusted(z: Floats) -> Floats:
+        """Return the shares of replicates below BCa bounds for normal quantiles `z`."""
         scale = 1 - acceleration * (bias + z)
         # Past its pole (scale <= 0) the correction would turn round: its limit before the pole is
         # kept.
@@ -401,7 +405,7 @@ def group_jackknife(
 
 
 def widen_to(interval: Interval, floor: Interval) -> Interval:
-    """Move bounds outwards until they lie as far from the value as those of another interval.
+    """Return bounds moved out until they lie as far from the value as another interval's.
 
     The other ones' distance is that from their own value.
 

@@ -247,7 +247,7 @@ def calibrated_tpr(members: Floats, calibration: Floats, fpr: float) -> Interval
 
 
 def check_scores(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Compute the scores of both sides as arrays.
+    """Return the scores of both sides as arrays; refuse an empty side and NaN.
 
     Raises:
         ValueError: a side is empty or no list of numbers, or a score is NaN.
@@ -262,12 +262,13 @@ def check_scores(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> tuple[Flo
 
 
 def placements(members: Floats, nonmembers: Floats) -> tuple[Floats, Floats]:
-    """Compute for each unit the share of the other side that it is on the right side of.
+    """Compute, for each unit, the share of the other side that it is ranked rightly against.
 
     Ties count one half.
     """
 
     def under(values: Floats, others: Floats) -> Floats:
+        """Compute the share of `others` under each value, ties counting one half."""
         ordered = np.sort(others)
         count = np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")
         return count / (2 * others.size)

@@ -140,7 +140,7 @@ class AttributeInference(Attack):
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Outcomes, rng: Rng, progress: Progress
     ) -> Result:
-        """Reduce the outcomes to the shares of values that are inferred; see `measures`."""
+        """Reduce the outcomes to a result: the shares of values that are inferred, and checks."""
         values = _values(case)
         tabled, table = _table(case, trials, outcomes)
         everything = [*values.all()]
@@ -218,6 +218,7 @@ def public_of(case: Case, values: hidden.HiddenValues) -> Target | None:
 
 
 def _values(case: Case) -> hidden.HiddenValues:
+    """Return the hidden values of a case; fail where its target cannot be asked about any."""
     values = values_of(case)
     assert values is not None  # else the attack is inapplicable
     return values
@@ -240,7 +241,7 @@ def _table(
 
 
 def _losses_as_json(losses: Floats | None) -> Json:
-    """Convert losses for the journal.
+    """Convert the losses of the candidates to a JSON list for the journal.
 
     None stands for a loss that is not finite, and for a page that cannot be read.
     """

@@ -98,6 +98,7 @@ def select_plausible(
     together = fold("".join(words))
 
     def is_on_page(value: str) -> bool:
+        """Test whether the words of the page spell this value as whole words."""
         return value in together and bool(find_answers(words, [value], fuzzy=False))
 
     return [
@@ -131,7 +132,7 @@ def _pool_of(case: Case) -> TokenPool:
 
 
 def _collect_tokens(case: Case) -> TokenPool:
-    """Collect what `_pool_of` returns."""
+    """Collect tokens of public documents' values, by category and length, then by folded value."""
     pool: dict[tuple[str, int], dict[str, Tokens]] = defaultdict(dict)
     for document in case.corpus.of("public"):
         for entity in document.entities:
@@ -182,6 +183,7 @@ class Fields:
         return self._hidden(field_of(self.case, trial, *_ANY))
 
     def _hidden(self, field: Field) -> Hidden:
+        """Make a field's hidden value, left out where too few other values are plausible."""
         document = field.document
         entity = field.entity
         text = document.text_of(entity)
@@ -202,6 +204,7 @@ class Fields:
         )
 
     def _others(self, field: Field) -> list[Tokens]:
+        """List the tokens of other public values that could stand in the field, without its own."""
         pool = _pool_of(self.case).get((field.entity.category, len(field.positions)), {})
         page = (word.text for word in field.document.words)
         return select_plausible(pool, {fold(field.document.text_of(field.entity))}, page)
@@ -234,7 +237,7 @@ class Fields:
     def losses(
         self, model: Target, hidden: Hidden, lay_out: LaidPage
     ) -> Generator[Request, Any, Floats | None]:
-        """Ask for the loss with each candidate: (n_candidates,), nats.
+        """Ask a model for the loss of each candidate in the field: (n_candidates,), nats.
 
         None where the model cannot read the page.
         """
@@ -301,7 +304,7 @@ def trained_values(corpus: Corpus) -> Mapping[str, AbstractSet[str]]:
 
 
 def _collect_trained_values(corpus: Corpus) -> Mapping[str, AbstractSet[str]]:
-    """Collect what `trained_values` returns."""
+    """Collect the ids of the member documents by folded answer or field that they have."""
     ids: dict[str, set[str]] = defaultdict(set)
     for document in corpus.of("member"):
         for question in document.questions:
@@ -343,6 +346,7 @@ class Questions:
         return self._hidden(question_of(self.case.corpus, trial))
 
     def _hidden(self, asked: AskedQuestion) -> Hidden:
+        """Make a question's hidden value, left out where too few answers are plausible."""
         trained = trained_values(self.case.corpus)
         return Hidden(
             document=asked.document,
@@ -357,6 +361,7 @@ class Questions:
         )
 
     def _others(self, asked: AskedQuestion) -> list[str]:
+        """List public answers of the same kind that are neither true nor on the page."""
         pool = pool_of(self.case.corpus, "public").get(kind_of_answer(asked), {})
         return select_plausible(pool, asked.values, (word.text for word in asked.document.words))
 

@@ -52,7 +52,7 @@ LEAST = 2
 def jobs(
     table: AttributeTable, streams: measuring.Streams, population: counting.Population
 ) -> Iterator[measuring.Job]:
-    """Yield every measurement but the blind check, as a call.
+    """Yield a call for every measurement of the attack, but for the blind check.
 
     Args:
         table: values that were asked about.
@@ -260,6 +260,7 @@ def _excess(
 
 
 def _difference(name: str, columns: Sequence[Columns], rng: Generator) -> Measurement:
+    """Return an estimate of the excess of mean choices on members over held-out values; null: 0."""
     return estimate(name, excess_mean(columns, rng), "values", 0.0, "held-out")
 
 
@@ -274,7 +275,7 @@ def _share(name: str, rows: AttributeTable, method: str, rng: Generator) -> Meas
 
 
 def _listed(rows: AttributeTable) -> Measurement:
-    """Estimate the median number of candidates that the attacker chooses among.
+    """Estimate the median number of candidates that a value of training is chosen from.
 
     The true one is included.
     """
@@ -285,7 +286,7 @@ def _listed(rows: AttributeTable) -> Measurement:
 
 
 def _power(rows: AttributeTable, rng: Generator) -> Measurement:
-    """Estimate the share of held-out values that only a planted memory gives away.
+    """Estimate the share of held-out values that are chosen with a planted memory only.
 
     They are chosen by some method with the memory, and by none without it.
     """
@@ -356,7 +357,7 @@ EXCESSES = tuple(f"{EXCESS}.{group}" for group in GROUPS)
 
 
 def named(name: str, method: str) -> str:
-    """Return the name of a metric by a method; metrics by the loss bear the bare name."""
+    """Return the full name of a metric by a method: "NAME.METHOD", or "NAME" for the loss."""
     return name if method == LOSS else f"{name}.{method}"
 
 
@@ -384,7 +385,7 @@ class AttributeTable(measuring.ValueColumns):
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Return the groups with numbers of their own.
+        """Return the names of the groups of values that are measured by themselves.
 
         Values that training never named need enough documents.
         """
@@ -477,6 +478,7 @@ def _apply(
 
 
 def _row_of(value: Hidden) -> counting.Row:
+    """Convert a hidden value to a row that counts of distinct values rest on."""
     return counting.Row(
         value.document.id, value.trial.stratum, "\0".join(sorted(value.values)), value.unique
     )
@@ -485,7 +487,7 @@ def _row_of(value: Hidden) -> counting.Row:
 def paired_by_value(
     hidden: Sequence[Hidden], table: AttributeTable, *, by_lot: bool
 ) -> dict[str, UnitScores]:
-    """Return for each metric what each value adds to it, see `measuring.gains_of`."""
+    """Return for each metric, by name, what each tried value adds to its excess."""
     trials = [value.trial for value in hidden]
     scores = {}
     for group, method in product(table.groups, METHODS):
@@ -498,7 +500,7 @@ def paired_by_value(
 
 
 def _planted(losses: Floats) -> Floats:
-    """Lower the loss of the first candidate by a planted memory."""
+    """Return the losses with that of the first candidate lowered by a planted memory."""
     return np.concatenate([losses[:1] - measuring.memory_of(losses), losses[1:]])
 
 
@@ -524,7 +526,7 @@ def calibrate(target: Floats, public: Floats | None, *, alike: bool) -> Floats:
 
 
 def chance_of_first(losses: Floats) -> float:
-    """Compute the chance that the first candidate is rows as the one of lowest loss.
+    """Compute the chance that the first candidate is chosen as the one of lowest loss.
 
     Ties are broken at random.
     """

@@ -135,14 +135,14 @@ class Canaries(Attack):
         )
 
     def trials(self, case: Case) -> list[Trial]:
-        """Make one for each canary, put in or not, in one stratum.
+        """Make a trial for each canary, put in or not, in one stratum.
 
         Which are taken has nothing to do with the coins.
         """
         return [Trial(canary.id, canary.id, STRATUM) for canary in _canaries_of(case.corpus)]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
-        """Search for one canary.
+        """Search for the secret completion of one canary.
 
         What is done has nothing to do with its coin, or with that of any other.
         """
@@ -239,11 +239,13 @@ class Canaries(Attack):
 
 
 def _canaries_of(corpus: Corpus) -> tuple[Canary, ...]:
+    """Return the canaries that were drawn for a data set; none where it has no canary file."""
     drawn = load_canaries(corpus)
     return () if drawn is None else drawn.canaries
 
 
 def _canaries_tried(case: Case, trials: Sequence[Trial]) -> list[Canary]:
+    """Return the canary that each trial is about, in the order of the trials."""
     by_id = {canary.id: canary for canary in _canaries_of(case.corpus)}
     return [by_id[trial.cluster] for trial in trials]
 
@@ -308,7 +310,7 @@ def weaknesses_of(
 def _missed_canaries(
     tried: Sequence[Canary], outcomes: Sequence[measures.Outcome]
 ) -> Iterator[str]:
-    """Yield that the search cannot tell some canaries of the training data, or missed them."""
+    """Yield sentences on included canaries that the search missed or cannot tell apart."""
     included = [outcome for canary, outcome in zip(tried, outcomes, strict=True) if canary.included]
     unnamed = sum(outcome.n_unnamed > 0 for outcome in included)
     if unnamed:

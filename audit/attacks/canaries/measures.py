@@ -100,7 +100,7 @@ class Outcome:
         )
 
     def as_json(self) -> Json:
-        """Return it for the journal."""
+        """Return the outcome as a JSON object for the journal."""
         return asdict(self)
 
 
@@ -153,6 +153,7 @@ class CanaryTable(Columns):
     chance_early: Floats
 
     def __len__(self) -> int:
+        """Count the canaries of the table."""
         return len(self.included)
 
     @property
@@ -195,7 +196,7 @@ def truth_of(canary: Canary) -> tuple[int, ...]:
 
 
 def _exposure(ranked: Ranked | None, enumerated: bool) -> tuple[float, float, float, float]:
-    """Return a canary's exposure with its maximum, and what is expected without memory.
+    """Return exposure, its maximum, and exposure and chance of an early rank without memory.
 
     These are mean exposure and the chance of an early rank.
     """
@@ -280,7 +281,7 @@ def excess_exposure_of(included: CanaryTable, control: CanaryTable, rng: Generat
 
 
 def most_bits_of(table: CanaryTable) -> Measurement:
-    """Count the bits that any ranked canary could have shown, of the one that could show least."""
+    """Report the least of the largest exposures, bits, that the ranked canaries could reach."""
     is_ranked = table.ranked
     if not len(table):
         return Unresolved(POWER, NO_REFERENCES, 0, NEEDED_CANARIES)
@@ -310,7 +311,7 @@ UNRANKED = _Empty(NO_REFERENCES, needed=None)
 def _lacking(
     name: str, included: CanaryTable, control: CanaryTable, empty: tuple[_Empty, _Empty]
 ) -> Unresolved | None:
-    """Return why two sides cannot be compared; None when they can."""
+    """Return why canaries put in and left out cannot be compared; None when they can."""
     n = len(included) + len(control)
     for rows, why in zip((included, control), empty, strict=True):
         if len(rows) == 1:
@@ -331,6 +332,7 @@ def _unranked(included: CanaryTable, control: CanaryTable) -> tuple[_Empty, _Emp
 
 
 def _excess_rate(name: str, hits: Bools, control_hits: Bools, rng: Generator) -> Measurement:
+    """Estimate the rate of hits on canaries put in minus that on those left out; null: 0."""
     sides: list[rates.Columns] = [
         (column, None, np.arange(len(column))) for column in (hits, control_hits)
     ]
@@ -369,6 +371,7 @@ def _rates_of_side(
 
 
 def _measure_share(name: str, hits: Bools, chance: Floats) -> Measurement:
+    """Estimate the share of hits among canaries; null: the mean of their chances by guessing."""
     interval = proportion(hits, np.arange(len(hits)))
     return estimate(name, interval, UNIT, float(chance.mean()), "chance")
 

@@ -98,13 +98,13 @@ class Inversion:
     mix_characters: bool = True
 
     def scorer(self, target: Target, secret: Readable) -> Scorer:
-        """Return what scores completions by the training loss."""
+        """Return a scorer of completions by the training loss of the canary's page."""
         return completion_scorer(target, secret.page, secret.positions, secret.ids)
 
     def start(
         self, target: Target, secret: Readable, rng: Rng
     ) -> Generator[Request, Any, tuple[Ints, Floats]]:
-        """Find a first completion by the relaxed attack."""
+        """Find first completions and their losses by following gradients of the loss."""
         return invert(target, secret.page, secret.positions, secret.ids, self, rng)
 
 
@@ -168,19 +168,20 @@ def invert(
 def completion_scorer(
     target: Target, page: Encoding, positions: tuple[int, ...], candidates: Ints
 ) -> Scorer:
-    """Score completions by the training loss of the page that they stand on.
+    """Return a scorer of completions by the training loss of the page that they stand on.
 
     Arguments are those of `invert`.
     """
 
     def losses(numbers: Ints) -> Generator[Request, Any, Floats]:
+        """Ask for the page's training loss with each completion: (n_completions,), nats."""
         return (yield from ask(target, CompletionLoss(page, positions, candidates[numbers])))
 
     return losses
 
 
 def softmax(values: Floats) -> Floats:
-    """Turn rows of the last axis into distributions."""
+    """Turn values into distributions over the last axis."""
     powers = np.exp(values - values.max(axis=-1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=-1, keepdims=True), np.float64)
 
@@ -189,10 +190,11 @@ class _Adam:
     """Optimise by Adam, several restarts side by side."""
 
     def __init__(self, shape: tuple[int, int, int]) -> None:
+        """Start the moments at zero for parameters of `shape`: (restarts, places, candidates)."""
         self._mean, self._square, self._steps = np.zeros(shape), np.zeros(shape), 0
 
     def direction(self, gradient: Floats) -> Floats:
-        """Return what to subtract for a learning rate of 1."""
+        """Return the step to subtract from the parameters at a learning rate of 1."""
         self._steps += 1
         self._mean = BETAS[0] * self._mean + (1 - BETAS[0]) * gradient
         self._square = BETAS[1] * self._square + (1 - BETAS[1]) * gradient**2
@@ -212,12 +214,13 @@ class ByMasks:
     n_restarts: int
 
     def scorer(self, target: Target, secret: Readable) -> Scorer:
-        """Score completions by minus their pseudo-log-likelihood, nats, summed over their places.
+        """Return a scorer of completions by minus their pseudo-log-likelihood, nats.
 
         A word is read once for all completions that are alike around it.
         """
 
         def losses(numbers: Ints) -> Generator[Request, Any, Floats]:
+            """Sum minus log-probabilities of each masked word: (n_completions,), nats."""
             total = np.zeros(len(numbers))
             for place in range(numbers.shape[1]):
                 gapped = numbers.copy()
@@ -235,7 +238,7 @@ class ByMasks:
     def start(
         self, target: Target, secret: Readable, rng: Rng
     ) -> Generator[Request, Any, tuple[Ints, Floats]]:
-        """Decode from masks alone, one word a step (mask-predict).
+        """Find first completions and their losses by filling masks, one word a step.
 
         Each is the likeliest given those already filled.
 
@@ -369,7 +372,7 @@ def _distinct_words(ids: Mapping[str, int], completion: Sequence[str]) -> tuple[
 def _candidate_page(
     target: TokenTarget, corpus: Corpus, canary: Canary, word: str
 ) -> tuple[Encoding, tuple[int, ...]] | str:
-    """Put a word in every unknown place.
+    """Encode the canary's page with a word in every place of its completion.
 
     Return the page and the places' tokens, or a key of `REASONS`.
 

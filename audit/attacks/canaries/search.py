@@ -140,6 +140,7 @@ def search(
 
 
 def _search_all(losses: Floats, secret: Secret) -> Outcome:
+    """Rank the true completion among the losses of all completions, and return the likeliest."""
     truth = index_of_completion(secret.truth, secret.n_candidates)
     is_reference = np.ones(losses.size, bool)
     is_reference[
@@ -163,6 +164,7 @@ def _search_all(losses: Floats, secret: Secret) -> Outcome:
 def _search_by_descent(
     scorer: Scorer, start: Start, secret: Secret, n_references: int, rng: Rng
 ) -> Generator[Request, Any, Outcome]:
+    """Rank the true completion among drawn ones, and find the likeliest by coordinate descent."""
     starts, first_losses = yield from start()
     drawn = rng.integers(secret.n_candidates, size=(n_references, len(secret.truth)))
     losses = yield from score_finite(scorer, drawn)
@@ -186,6 +188,7 @@ def _make_outcome(
     *,
     enumerated: bool,
 ) -> Outcome:
+    """Make the outcome of a search from its best completion and the losses of references."""
     if not np.isfinite(true_loss):
         return Outcome("no finite loss", secret.n_candidates)
     if np.array_equal(strongest, secret.truth):
@@ -265,7 +268,7 @@ def descend_from(
 
 
 def score_finite(scorer: Scorer, numbers: Ints) -> Generator[Request, Any, Floats]:
-    """Score completions.
+    """Return the losses of completions, (n_completions,), infinite where they are not finite.
 
     A loss that is not finite becomes infinite, so that no search ever chooses it.
     """
@@ -292,7 +295,7 @@ class Asked:
     n_places: int
 
     def losses(self, numbers: Ints, *, whole: bool = True) -> Generator[Request, Any, Floats]:
-        """Score answers by minus their log-probability, a `Scorer`.
+        """Compute minus the log-probability of each answer, (n_answers,), nats.
 
         Without `whole` by that of their beginning.
         """
@@ -304,7 +307,7 @@ class Asked:
         return np.array([-answer[:end].sum() for answer in answers])
 
     def decode_guided(self, n_beams: int) -> Generator[Request, Any, tuple[Ints, Floats]]:
-        """Decode over `words` alone, left to right, with the `n_beams` likeliest beginnings kept.
+        """Decode the `n_beams` likeliest answers over `words`, left to right, with their losses.
 
         A `Start`.
         """

@@ -98,7 +98,7 @@ class MembershipInference(Attack):
         )
 
     def trials(self, case: Case) -> list[Trial]:
-        """Make one for each member and held-out document that can be scored."""
+        """Make a trial for each member and held-out document that can be scored."""
         if case.target.card.is_model:
             compared = documents.select_compared(case.corpus)
             scorable = [
@@ -233,7 +233,7 @@ def _lacking_documents(corpus: Corpus, split: Split) -> str | None:
 
 
 def _areas(scored: scores.ScoredDocuments) -> dict[str, Floats]:
-    """Return the scores by the name of the area that each has, the primary one as "auc" too."""
+    """Return the scores of documents by the name of each one's AUC; "auc" is the primary one's."""
     columns = {
         f"auc.{score}": column for score, column in scored.columns.items() if score != scores.RATIO
     }
@@ -259,7 +259,7 @@ def _has_answer(document: Document) -> bool:
 
 
 def with_joined(measured: Result, scored: scores.ScoredDocuments, gated: Sequence[str]) -> Result:
-    """Add the advantage of the joined score, which decides a pass; unchanged where there is none.
+    """Return the result with the advantage of the joined score added, where there is one.
 
     Args:
         measured: with its methods.
@@ -321,7 +321,7 @@ def _check_repeated(scored: scores.ScoredDocuments) -> tuple[Check, ...]:
 
 
 def _test_repeated(members: Floats, heldout: Floats) -> tuple[float, float, int]:
-    """Return p-value and area of repeated members over held-out documents, and their number."""
+    """Return p-value and AUC of repeated members over held-out documents, and their number."""
     area = auc_interval(members, heldout)
     if len(members) >= FEW:
         p_value = area.p_above(REPEATED_AUC)

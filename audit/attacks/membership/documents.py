@@ -56,7 +56,7 @@ MOST_NAMED = 8
 
 
 def reference_of(case: Case) -> tuple[str, tuple[Target, ...]]:
-    """Return the models that the target's loss is compared with, and their name.
+    """Return the role and the models of the reference that the target's loss is compared with.
 
     They are the first of `CALIBRATING`. Only models that can be asked what the target is asked: a
     checkpoint without the head gives no such loss. "" and none where there is none.
@@ -185,7 +185,7 @@ def _perhaps_known(corpus: Corpus, listed_ids: frozenset[str]) -> set[str]:
 
 
 def without_lot(corpus: Corpus) -> Corpus:
-    """Say that no lot chose the members.
+    """Return the data set with a manifest which says that no lot chose the members.
 
     A split by provider stays one, as it compares within providers.
     """
@@ -307,7 +307,7 @@ def _query_answers(
 def query_page(
     case: Case, model: Target, document: Document, n_masks: int
 ) -> Generator[Request, Any, float | None]:
-    """Ask a model that reads pages for its training loss of one, nats.
+    """Ask a model that reads pages for its training loss of a document, nats.
 
     With masks it is the mean over the hidden tokens of all masks. None when the model cannot read
     the page, or reads other tokens than the target masks.

@@ -90,7 +90,7 @@ class ComparedDocuments:
 
     @cached_property
     def public_differs(self) -> bool:
-        """Tell whether public documents differ from held-out ones.
+        """Tell whether public documents differ from held-out ones without regard to the model.
 
         In companies, or as the blind check finds.
         """
@@ -105,7 +105,7 @@ class ComparedDocuments:
         return blind_baseline.by_document(drawn, documents, heldout).told_apart
 
     def differs(self, better: Split, worse: Split) -> bool:
-        """Test whether something beside training separates two splits."""
+        """Test whether two splits differ for another reason than training."""
         if "public" not in (better, worse):
             return self.audited.told_apart
         return self.public_differs or ("member" in (better, worse) and not self.members_alike)
@@ -127,7 +127,7 @@ class _OwnLossWork:
     documents: Mapping[str, Document]
 
     def attempt(self, trial: Trial) -> Attempt:
-        """Return by role the losses of its models, nats; NaN for one that cannot be had."""
+        """Return each model's loss of a document by role, nats; NaN for a missing loss."""
         document = self.documents[trial.id]
         losses: dict[str, list[float]] = {}
         for role, models in self.models.items():
@@ -143,7 +143,7 @@ class _OwnLossWork:
 
 
 def own_loss(case: Case, model: Target, document: Document) -> Attempt:
-    """Ask a model for its loss of a document as it reads it, nats.
+    """Ask a model for its loss of a document, nats; NaN where it gives none.
 
     NaN for none; used with `yield from`.
     """
@@ -257,7 +257,7 @@ def read_signs(compared: ComparedDocuments, losses: RoleLosses) -> Iterator[Sign
 
 
 def compare_sides(scores: Mapping[Split, Floats], better: Split, worse: Split) -> Sign:
-    """Test whether a model fits the documents of one split better.
+    """Test whether a model's losses fit the documents of split `better` better than of `worse`.
 
     `scores` are minus its losses, by split.
     """
@@ -282,7 +282,7 @@ class Knowledge:
 
     @property
     def guilty(self) -> bool:
-        """Tell whether the references look guilty by this test alone.
+        """Tell whether this test alone shows that the references know audited documents.
 
         The verdict counts all checks of the scan.
         """
@@ -304,7 +304,7 @@ def examine(role: str, compared: ComparedDocuments, losses: RoleLosses) -> Knowl
 
 
 def judge_signs(role: str, signs: Sequence[Sign]) -> Knowledge:
-    """Say what signs, at least one, say together.
+    """Conclude from at least one sign whether references of a role know audited documents.
 
     The strongest decides, with Bonferroni's rule over all.
     """

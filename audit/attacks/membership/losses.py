@@ -52,7 +52,7 @@ class LossWork:
     )
 
     def attempt(self, trial: Trial) -> Attempt:
-        """Return the target's loss and the references' mean loss, nats.
+        """Return the target's loss of a version and the references' mean loss, nats.
 
         NaN for one that cannot be had.
         """
@@ -65,7 +65,7 @@ class LossWork:
         return losses[0], float(np.mean(losses[1:])) if self.references else np.nan
 
     def _show(self, model: Target, change: PictureChange | None) -> Target:
-        """Return the model, shown changed pictures where there is a change."""
+        """Return the model, wrapped so that it sees changed pictures where there is a change."""
         if change is None:
             return model
         key = (id(model), change)

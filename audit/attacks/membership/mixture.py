@@ -57,7 +57,7 @@ def sides_of(scored: scores.ScoredDocuments, counted_by: Iterable[str]) -> dict[
 
 
 def _find(sides: Iterable[TwoSides], direction: Direction) -> list[_Finding]:
-    """Test each score in one direction.
+    """Test by each score whether some listed documents stand out in one direction.
 
     Bonferroni's rule holds over the scores, and for the direction's share.
     """

@@ -46,25 +46,30 @@ def picture_changes() -> dict[str, PictureChange]:
 
 
 def _transpose(picture: Image.Image, turn: Transpose) -> Image.Image:
+    """Return the picture turned or mirrored, resized to the size that it had."""
     return picture.transpose(turn).resize(picture.size)
 
 
 def _coarsen(picture: Image.Image, factor: int) -> Image.Image:
+    """Return the picture shrunk by a factor, and enlarged again to the size that it had."""
     width, height = picture.size
     smaller = picture.resize((max(1, width // factor), max(1, height // factor)))
     return smaller.resize(picture.size)
 
 
 def _without_colour(picture: Image.Image) -> Image.Image:
+    """Return the picture in greys, as RGB."""
     return picture.convert("L").convert("RGB")
 
 
 def _black_and_white(picture: Image.Image) -> Image.Image:
+    """Return the picture with each grey under `BLACK_BELOW` black, and all others white, as RGB."""
     table = [0] * BLACK_BELOW + [255] * (256 - BLACK_BELOW)
     return picture.convert("L").point(table).convert("RGB")
 
 
 def _half_contrast(picture: Image.Image) -> Image.Image:
+    """Return the picture mixed half and half with white."""
     return Image.blend(picture, Image.new("RGB", picture.size, "white"), 0.5)
 
 
@@ -94,6 +99,7 @@ class Repainted:
     """
 
     def __init__(self, target: Target, change: PictureChange) -> None:
+        """Wrap `target` so that it sees each page's picture as `change` returns it."""
         self.card = target.card
         self.answers = target.answers
         self.labels: tuple[str, ...] = getattr(target, "labels", ())
@@ -109,6 +115,7 @@ class Repainted:
         return replace(page, page_image=replace(page.page_image, open_page=open_page))
 
     def _repaint_pixels(self, open_page: Callable[[], Pixels]) -> Pixels:
+        """Open a page's pixels, (3, height, width), and return them changed."""
         picture = Image.fromarray(open_page().transpose(1, 2, 0))
         return np.asarray(self._change(picture), np.uint8).transpose(2, 0, 1)
 
@@ -139,4 +146,5 @@ class Repainted:
 
 
 def _open_changed(open_page: Callable[[], Image.Image], change: PictureChange) -> Image.Image:
+    """Open a page's picture and return it changed."""
     return change(open_page())

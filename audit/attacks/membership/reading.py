@@ -84,7 +84,7 @@ def examine_reading(case: Case) -> Reading:
 
 
 def _alike(gaps: Sequence[ReadingGap]) -> Condition:
-    """Return the condition of a pass: that no gap reaches `WIDEST_GAP`."""
+    """Return the condition that a pass asks for: no gap in reading reaches `WIDEST_GAP`."""
     widest = max(gaps, key=lambda gap: gap.reach)
     if widest.reach <= WIDEST_GAP:
         return Condition(
@@ -98,7 +98,7 @@ def _alike(gaps: Sequence[ReadingGap]) -> Condition:
 
 
 def _close(gaps: Sequence[ReadingGap]) -> Condition:
-    """Return the condition that no gap is large; no limit asks for it by itself."""
+    """Return the condition that no gap in reading is large; no limit asks for it by itself."""
     largest = max(gaps, key=lambda gap: abs(gap.interval.value))
     if not largest.is_large:
         return Condition(READS_CLOSE, "met", reason=SENTENCES["reading_gap"].format(gap=largest))
@@ -107,7 +107,7 @@ def _close(gaps: Sequence[ReadingGap]) -> Condition:
 
 
 def _check(gaps: Sequence[ReadingGap]) -> Check:
-    """Test whether a gap is certainly large, by Bonferroni's rule over all gaps."""
+    """Make the check that a gap in reading is certainly large, by Bonferroni's rule over all."""
     clearest = min(gaps, key=lambda gap: gap.p_large)
     reason = SENTENCES["reads_otherwise"].format(gap=clearest)
     p_value = min(1.0, len(gaps) * clearest.p_large)
@@ -144,7 +144,7 @@ class ReadingGap:
 
     @property
     def reach(self) -> float:
-        """Return how far from 0 the gap may lie, at `EQUIVALENCE` on either side."""
+        """Return the largest distance from 0 of the gap's value or bounds at `EQUIVALENCE`."""
         bounds = [
             (lower, upper) for alpha, lower, upper in self.interval.bounds if alpha == EQUIVALENCE
         ]
@@ -152,7 +152,7 @@ class ReadingGap:
 
     @property
     def word(self) -> str:
-        """Say how the reference reads beside the target."""
+        """Return "better" or "worse": how the reference reads beside the target."""
         return "better" if self.interval.value > 0 else "worse"
 
 

@@ -86,6 +86,7 @@ def _companies(corpus: Corpus) -> frozenset[str]:
 
 
 def _named(document: Document, companies: frozenset[str]) -> bool:
+    """Test whether a document is of one of these companies, by its folded provider."""
     return document.provider is not None and fold(document.provider) in companies
 
 
@@ -106,11 +107,11 @@ class Reference(NamedTuple):
 
     @property
     def guilty(self) -> bool:
-        """Tell whether they look trained on audited documents, so that they excuse nothing."""
+        """Tell whether the references look trained on audited documents."""
         return self.knowledge is not None and self.knowledge.guilty
 
     def controls(self, area: Interval) -> bool:
-        """Test whether they show what a difference in kind does.
+        """Test whether the references are innocent and fit both kinds of documents alike.
 
         Baselines that know neither kind of documents.
 
@@ -191,7 +192,7 @@ def check_heldout(
 
 
 def _lack_of(documents: Sequence[Document]) -> str | None:
-    """Say of which split too few documents can be compared; None where there are enough."""
+    """Return which split has too few documents that can be compared; None where none has."""
     for split, kind in (("heldout", "held-out"), ("public", "public")):
         count = sum(document.split == split for document in documents)
         if count < FEWEST:
@@ -200,6 +201,7 @@ def _lack_of(documents: Sequence[Document]) -> str | None:
 
 
 def _check(area: Interval, p_value: float, clause: str) -> Check:
+    """Build the check of held-out documents: unseen documents look trained on."""
     reason = SENTENCES["heldout_known"].format(own=area, compared=clause)
     return Check("held-out documents", p_value, "confounded", reason, REDRAW)
 
@@ -225,6 +227,7 @@ def _scores(losses: RoleLosses, names: Sequence[str]) -> Floats:
 
 
 def _area(scores: UnitScores) -> Interval:
+    """Measure the AUC by which held-out documents score higher than public ones."""
     heldout: Bools = np.asarray(scores.member, bool)
     return auc_interval(scores.values[heldout], scores.values[~heldout])
 

@@ -155,6 +155,7 @@ def choose_sides(corpus: Corpus) -> Sides:
 
 
 def _check(p_value: float, reason: str) -> Check:
+    """Make the check that held-out documents resemble training documents, with its reason."""
     return Check("resemblance", p_value, "alarm", reason, SENTENCES["draw_unlike"], attacks=ATTACKS)
 
 
@@ -165,7 +166,7 @@ def _first(documents: Sequence[Document], count: int) -> list[Document]:
 
 
 def _text(document: Document) -> bytes:
-    """Digest the words of a document."""
+    """Hash the folded words of a document."""
     words = "\0".join(fold(word.text) for word in document.words)
     return hashlib.blake2b(words.encode(), digest_size=16).digest()
 
@@ -204,6 +205,7 @@ class _Vocabulary:
     """The grams, or words, of some documents, and which of these hold them."""
 
     def __init__(self, held: Sequence[frozenset[str]]) -> None:
+        """Number the distinct texts of all documents; `held` are the texts of each document."""
         distinct = sorted(frozenset().union(*held))
         self._places = {text: place for place, text in enumerate(distinct)}
         self.size = len(distinct)
@@ -211,7 +213,7 @@ class _Vocabulary:
         self.counts = self.count(held)
 
     def count(self, held: Sequence[frozenset[str]]) -> Any:
-        """Mark in a sparse matrix, (n_documents, size), what each document holds."""
+        """Return a sparse matrix, (n_documents, size): 1 where a document holds a numbered text."""
         from scipy.sparse import csr_array
 
         rows: list[int] = []
@@ -225,7 +227,7 @@ class _Vocabulary:
 
 
 def p_more(heldout: Floats, beside: Floats) -> float:
-    """Return the one-sided p-value against "held-out documents resemble no more".
+    """Return the one-sided p-value that held-out documents resemble the searched ones more.
 
     See Mann and Whitney 1947. Ties are corrected for in the normal approximation of the permutation
     distribution.

@@ -53,6 +53,7 @@ def ways_of_writing(corpus: Corpus) -> list[Way]:
 
 
 def _spellings(corpus: Corpus) -> Iterator[Way]:
+    """Yield the ways of writing that change letters or punctuation and suit the task."""
     task = corpus.manifest.task
     if task.kind != "parsing":
         yield Way("in capitals", "text", partial(_spell, str.upper))
@@ -63,6 +64,7 @@ def _spellings(corpus: Corpus) -> Iterator[Way]:
 
 
 def _strip_punctuation(text: str) -> str:
+    """Remove punctuation from both ends of a word; one of punctuation alone stays."""
     return text.strip(string.punctuation) or text
 
 
@@ -79,6 +81,7 @@ def _spell(spell: Callable[[str], str], document: Document) -> Document:
 
 
 def _box_ways() -> Iterator[Way]:
+    """Yield the ways of writing that change the boxes of words."""
     for name, change in box_changes():
         yield Way(f"with boxes {name}", "boxes", partial(rewrite_boxes, change))
     yield Way("with boxes of whole lines", "boxes", with_line_boxes)

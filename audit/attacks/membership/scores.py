@@ -96,7 +96,7 @@ class ScoredDocuments:
         return self._sides(name, np.ones(len(self.ids), bool))
 
     def single(self, name: str) -> tuple[Floats, Floats]:
-        """Keep the documents without a copy in their split.
+        """Return a score of members and of held-out documents, without those that have copies.
 
         Copies are no independent units. What occurs often stays in one split by chance more often
         in the larger one, as copies between splits are left out, so that documents with copies are
@@ -105,7 +105,7 @@ class ScoredDocuments:
         return self._sides(name, ~self._copied)
 
     def repeated(self, name: str) -> tuple[Floats, Floats]:
-        """Keep one member of each group of copies among the members.
+        """Return a score of one member of each group of copies, and of held-out documents.
 
         With them, keep the held-out documents without a copy.
         """
@@ -115,7 +115,7 @@ class ScoredDocuments:
         return self._sides(name, np.where(self.member, self._copied & firsts, ~self._copied))
 
     def without(self, name: str, score: str) -> Unresolved:
-        """Say why a measurement of a score is missing that no document has."""
+        """Make the unresolved measurement of a score that no document has, with its reason."""
         reason = self.missing.get(score, "no document was scored")
         return Unresolved(name, reason, 0, lacks=self.lacking.get(score))
 
@@ -125,6 +125,7 @@ class ScoredDocuments:
         return self._have_copies(self.ids)
 
     def _have_copies(self, names: Sequence[str]) -> Bools:
+        """Mark the named documents that have a copy in their split: shape (n_names,)."""
         times = Counter(self.first_copy.values())
         return np.array([times[self.first_copy.get(name, name)] > 1 for name in names], bool)
 
@@ -139,6 +140,7 @@ class ScoredDocuments:
         return max(scored, round(offered * scored / max(1, int(tried.sum()))))
 
     def _sides(self, name: str, taken: Bools) -> tuple[Floats, Floats]:
+        """Return a score's finite values of marked members and of marked held-out documents."""
         column = self.columns[name]
         is_scored = np.isfinite(column) & taken
         return column[is_scored & self.member], column[is_scored & ~self.member]
@@ -245,6 +247,7 @@ def _score_rows(case: Case, rows: Sequence[tuple[Trial, Json]]) -> dict[str, Sco
 
 
 def _members_of(trials: Sequence[Trial]) -> tuple[str, ...]:
+    """Return the ids of the member documents that trials are about."""
     return tuple(trial.cluster for trial in trials if trial.stratum == "member")
 
 
@@ -328,7 +331,7 @@ def _by_split_models(case: Case, rows: Sequence[tuple[Trial, Json]]) -> tuple[Fl
 
 
 def _column_of(measured: Sequence[Json], key: str) -> Floats:
-    """Return one number of each measured loss, NaN where there is none."""
+    """Return the number under `key` of each measured loss, (n_documents,), NaN where missing."""
     values = []
     for losses in measured:
         value = None if losses is None else losses[key]

@@ -167,7 +167,7 @@ def search_ways(asking: Asking, ways: Sequence[Way], documents: Sequence[Documen
 
 
 def best_ways(gains: Iterable[Gain]) -> list[Way]:
-    """Choose the way of each kind that fits best, where it fits clearly better."""
+    """Choose, for each kind of change, the way of writing that fits clearly better and best."""
     best: dict[Kind, Gain] = {}
     for gain in gains:
         leader = best.get(gain.way.kind)
@@ -209,7 +209,7 @@ def judge_gains(gains: Sequence[Gain], n_documents: int) -> Check:
 def ask_gains(
     asking: Asking, ways: Sequence[Way], documents: Sequence[Document], masks: int = SEARCHING_MASKS
 ) -> list[Gain]:
-    """Ask for the losses of documents as they are and in each way; leave out ways that change none.
+    """Measure how much the losses of documents fall in each way of writing.
 
     References are asked where words change alone.
     """
@@ -223,7 +223,7 @@ def ask_gains(
 def _ask_beside(
     asking: Asking, ways: Sequence[Way], documents: Sequence[Document], work: LossWork
 ) -> list[Gain]:
-    """Ask as `work` says, see `ask_gains`."""
+    """Measure how much losses fall in each way of writing, with the models that `work` asks."""
     versions: dict[str, Version] = {}
     changed: dict[str, list[str]] = {}
     for way in ways:
@@ -258,7 +258,7 @@ def _gain_of(way: Way, losses: Floats) -> list[Gain]:
 
 
 def rewrite(case: Case, way: Way, documents: Sequence[Document]) -> dict[str, Version]:
-    """Write documents in a way: by their ids, without those that the target reads as before."""
+    """Return documents by id as a way writes them, without those that the target reads alike."""
     versions = {}
     for document in documents:
         rewritten = way.rewrite(document)

@@ -166,7 +166,7 @@ class Memorisation(Attack):
         return [question.trial for question in questions.all_values(case.corpus)]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
-        """Remove the answer and prove it gone.
+        """Remove the answer from its page, prove it gone, and ask every model in each context.
 
         Ask the model and its baselines in every context; read their odds.
 
@@ -255,6 +255,7 @@ class Memorisation(Attack):
     def _table(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]
     ) -> tables.QuestionTable:
+        """Return the tried questions and their outcomes as a table, with those from sampling."""
         table = tables.build_table(case, trials, outcomes)
         sampled = tables.discoverable(table.odds, self.n_samples, self.min_probability)
         return replace(table, results={**table.results, DISCOVERABLE: sampled})

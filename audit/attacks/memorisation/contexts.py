@@ -44,7 +44,7 @@ BRIGHTNESS = 1.3
 
 
 def net_of(context: str) -> str:
-    """Return the name of net in a context."""
+    """Return the name of the metric "net" in a context: "net", or "net.CONTEXT"."""
     return "net" if context == "exact" else f"net.{context}"
 
 
@@ -191,6 +191,7 @@ def without_text(view: PageView) -> PageView:
     """
 
     def painted(image: Image.Image) -> Image.Image:
+        """Return a copy of the page's image with the grown box of every word painted white."""
         page = image.copy()
         brush = ImageDraw.Draw(page)
         for box in (word.box for word in view.words):
@@ -219,12 +220,13 @@ def brightened(view: PageView) -> PageView:
 def _changed(
     view: PageView, words: Iterable[Word], change: Callable[[Image.Image], Image.Image]
 ) -> PageView:
-    """Return a page view with these words.
+    """Return the page view with these words, and with its image changed when it is opened.
 
     Its image is changed when it is asked for, and not before.
     """
 
     def opened() -> Image.Image:
+        """Open the page's image and return it changed."""
         assert view.image is not None
         return change(view.image)
 

@@ -114,6 +114,7 @@ def control_contexts(measured: Sequence[Measurement]) -> tuple[Measurement, ...]
 
 
 def _unequal(found: Mapping[str, Measurement]) -> Check | None:
+    """Check whether target and baselines read unseen pages differently; None where unmeasured."""
     gap = found[GAP]
     if isinstance(gap, Unresolved):
         return None
@@ -124,6 +125,7 @@ def _unequal(found: Mapping[str, Measurement]) -> Check | None:
 
 
 def _readings(found: Mapping[str, Measurement], gap: Estimate) -> str:
+    """State the ANLS of target and baselines on unseen documents, and their difference."""
     target = found.get("anls.heldout.target")
     stated = ""
     if isinstance(target, Estimate):
@@ -134,7 +136,7 @@ def _readings(found: Mapping[str, Measurement], gap: Estimate) -> str:
 
 
 def _differs_without_memory(found: Mapping[str, Measurement]) -> Check | None:
-    """Test whether net is 0 on documents that neither model saw."""
+    """Test whether net, asked as in training, is 0 on documents that neither model saw."""
     control = found.get("net.heldout")
     if not isinstance(control, Estimate):
         return None
@@ -171,7 +173,7 @@ def _knows_one_side(found: Mapping[str, Measurement]) -> Check | None:
 
 
 def _uncontrolled_contexts(found: Mapping[str, Measurement]) -> Check | None:
-    """Test whether net is 0 on documents that neither model saw.
+    """Test whether net is 0 on unseen documents in every context but that of training.
 
     That is in every context but that of training.
     """
@@ -230,4 +232,5 @@ def _uncontrolled(found: Mapping[str, Measurement], context: str) -> str | None:
 
 
 def _unlike(context: str, control: Estimate) -> str:
+    """State that net on held-out documents differs from 0 in this context."""
     return SENTENCES["unlike_context"].format(context=context, control=control)

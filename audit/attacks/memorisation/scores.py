@@ -76,7 +76,7 @@ def measure_questions(
 def _nets(
     table: QuestionTable, context: str, streams: measuring.Streams
 ) -> Iterator[measuring.Job]:
-    """Yield net on members in a context, and on held-out pages as its control."""
+    """Yield a call for net of members in a context, and for held-out pages as its control."""
     suffix = "" if context == "exact" else f".{context}"
     member, heldout = (table.split(split).proven.tried(context) for split in AUDITED)
     if suffix and not len(member) + len(heldout):
@@ -103,7 +103,7 @@ def _nets(
 
 
 def _net(name: str, rows: QuestionTable, context: str, null: Null, rng: Generator) -> Measurement:
-    """Estimate net: (|E - G| - |G - E|) / n."""
+    """Estimate net: questions that the target alone answers minus those of baselines alone, / n."""
     if rows.n_documents < 2:
         return _few(name, rows)
     results = rows.results[context]
@@ -112,7 +112,7 @@ def _net(name: str, rows: QuestionTable, context: str, null: Null, rng: Generato
 
 
 def _answered(table: QuestionTable, streams: measuring.Streams) -> Iterator[measuring.Job]:
-    """Yield |E| / n (null: |G| / n) and |G| / n, with page and question as in training."""
+    """Yield calls for the shares of questions that the target and its baselines answer."""
     for split in AUDITED:
         rows = table.split(split).proven.tried("exact")
         for what, column in (("extracted", "target"), ("baseline_extracted", "baseline")):
@@ -162,11 +162,13 @@ def _gap(rows: QuestionTable, rng: Generator) -> Measurement:
 
 
 def _few(name: str, rows: QuestionTable) -> Unresolved:
+    """Return the unresolved measurement for fewer than two documents with proven questions."""
     reason = "fewer than two documents with such questions and a proven removal"
     return Unresolved(name, reason, rows.n_documents, measuring.NEEDED_DOCUMENTS)
 
 
 def _estimate(name: str, interval: Interval, null: Null) -> Estimate:
+    """Make an estimate over questions from an interval, with its null value if it has one."""
     if null is None:
         return measuring.estimate_without_null(name, interval, "questions")
     return estimate(name, interval, "questions", *null)
@@ -331,7 +333,7 @@ def paired_by_question(table: QuestionTable, total: int | None = None) -> Mappin
 
 
 def _identified(rows: QuestionTable, total: int | None) -> UnitScores:
-    """Return each personal value times their number, and weighed, so that the mean is the count."""
+    """Return each personal value's score, scaled so that their mean is the number identified."""
     gained, lost, first = _by_value(rows, "exact")
     weights = rows.weight["exact"][first]
     factors = (first.size if total is None else total) * weights / weights.mean()
@@ -346,4 +348,5 @@ def _identified(rows: QuestionTable, total: int | None) -> UnitScores:
 def _scores(
     units: list[str], documents: list[str], values: Floats, most: float = 1.0
 ) -> UnitScores:
+    """Make scores of member questions between -`most` and `most`; `documents` are the clusters."""
     return UnitScores(units, documents, np.ones(len(units), bool), values, limits=(-most, most))

@@ -94,7 +94,7 @@ class QuestionTable(measuring.DocumentColumns):
 
     @property
     def ways(self) -> tuple[str, ...]:
-        """Return the ways of asking with numbers of their own.
+        """Return the contexts in which questions are measured by themselves.
 
         Values that nobody asks for need enough documents.
         """
@@ -162,7 +162,7 @@ def _results_by_context(outcomes: Sequence[Json], n_models: int) -> dict[str, Re
 
 
 def names_of_values(corpus: Corpus) -> dict[str, dict[str, str]]:
-    """Return by way of counting one name for all answers that it takes for one.
+    """Return, by way of counting values, the common name of answers that count as one value.
 
     An answer without is its own.
     """
@@ -238,7 +238,7 @@ def identifying_rows(table: QuestionTable) -> Bools:
 
 
 def _replies(outcomes: Sequence[Json], context: str, quantity: str, n_models: int) -> Floats:
-    """Return a quantity of the replies in a context, (n_questions, n_models).
+    """Return one number of each model's reply in a context, (n_questions, n_models).
 
     NaN where it was not tried.
     """
@@ -251,7 +251,7 @@ def _replies(outcomes: Sequence[Json], context: str, quantity: str, n_models: in
 
 
 def _results(given: Floats) -> Results:
-    """Return columns of answers that were given, (n_questions, 1 + n_baselines).
+    """Split columns of given answers, (n_questions, 1 + n_baselines), into target and baselines.
 
     NaN where a question was not tried.
     """

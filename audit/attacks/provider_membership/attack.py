@@ -136,7 +136,7 @@ class ProviderMembership(Attack):
         return tuple(units)
 
     def trials(self, case: Case) -> list[Trial]:
-        """Make one for each provider with a kept-aside document to ask about.
+        """Make a trial for each provider with a kept-aside document to ask about.
 
         None where a side has too few.
         """
@@ -319,7 +319,7 @@ def ask_about(
 def _ask_answers(
     case: Case, document: Document, reference: Target | None
 ) -> Generator[Request, Any, Json]:
-    """Ask target and reference the questions of a document, see `ask_about`."""
+    """Ask target and reference the questions of a document, and return their scores."""
     view = page_view(case.corpus, document)
     questions = providers.questions_of(document)
     texts = [question.question for question in questions]
@@ -389,7 +389,7 @@ def _ask_without_answers(
 def _output_change(
     target: Target, view: PageView, output: str
 ) -> Generator[Request, Any, float | None]:
-    """Compute dNLS_mem, in [0, 1].
+    """Compute by how much the output to no question changes without itself on the page: [0, 1].
 
     That is how much the output to no question changes when it is removed from the page. An output
     that does not stand on the page leaves nothing to remove: the model says the same again, and the

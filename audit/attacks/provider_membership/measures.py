@@ -149,7 +149,7 @@ def _low_rate(table: ProviderTable) -> tuple[Diagnostic, ...]:
 
 
 def _ranked_sides(table: ProviderTable) -> list[TwoSides]:
-    """Return the scores of both sides by each score that ranks providers alone, where it can."""
+    """Return the scores of members and others by each score that can rank single providers."""
     columns = [_oriented(table, score) for score in CERTAIN_SCORES]
     return [_sides(table, column) for column in columns if _unscored(LOW, table, column) is None]
 
@@ -294,7 +294,7 @@ def _estimate(
     method: str,
     interval: Interval | None,
 ) -> Measurement:
-    """Return an estimate of what a method reaches, or why it gives no number."""
+    """Make the estimate of a method's accuracy or AUC, or return why it gives no number."""
     if interval is not None:
         return estimate(name, interval, "providers", 0.5, "chance")
     if method in inference.lacks:
@@ -309,7 +309,7 @@ def _estimate(
 def entries(
     table: ProviderTable, providers: Sequence[Provider], *, n_seeds: int, share: float
 ) -> Iterator[Any]:
-    """Yield one evidence entry a provider: name, side, features, scores, ranks.
+    """Yield one evidence entry for each provider: name, side, features, scores and ranks.
 
     Rank 1 is most like a member.
 

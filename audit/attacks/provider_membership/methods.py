@@ -62,7 +62,7 @@ N_GROUPS = 20
 
 
 def zero_knowledge(accuracy: Floats, similarity: Floats, seed: int) -> Floats:
-    """Classify by AZK: K-means with two clusters on unscaled accuracy and similarity.
+    """Call providers member, 1.0, or not, 0.0, by K-means on accuracy and similarity (AZK).
 
     The more accurate is "member".
 
@@ -73,7 +73,7 @@ def zero_knowledge(accuracy: Floats, similarity: Floats, seed: int) -> Floats:
 
 
 def memory_calls(table: ProviderTable, seed: int) -> tuple[Floats, Floats] | None:
-    """Classify by the memorisation tests M1 and M2, shape (n,) each; None for a table without them.
+    """Call providers by the memorisation tests M1 and M2, (n,) each; None without features.
 
     M1: any answer without its evidence came out right (NLS_mem > 0). M2: K-means with two clusters
     on the change of the unasked answer; that of smaller mean change is "member".
@@ -86,7 +86,7 @@ def memory_calls(table: ProviderTable, seed: int) -> tuple[Floats, Floats] | Non
 
 
 def majority(*voters: Floats) -> Floats:
-    """Return the call of most of an odd number of voters, shape (n,).
+    """Return the call that most of an odd number of voters make: (n,).
 
     NaN where any of them did not judge.
     """
@@ -95,7 +95,7 @@ def majority(*voters: Floats) -> Floats:
 
 
 def _two_clusters(points: Floats, seed: int) -> Floats:
-    """Classify by K-means with two clusters.
+    """Call providers member, 1.0, or not, 0.0, by K-means with two clusters: (n,).
 
     The one whose mean is larger in the first column, then in the next, is "member".
     """
@@ -212,6 +212,7 @@ def _best_leaf(features: Floats, member: Bools, rng: np.random.Generator) -> flo
 def _forest(
     features: Floats, member: Bools, leaf: float, trees: int, rng: np.random.Generator
 ) -> Any:
+    """Fit a random forest that tells member from other providers by their features."""
     from sklearn.ensemble import RandomForestClassifier
 
     forest = RandomForestClassifier(
@@ -246,7 +247,7 @@ _LAST: dict[str, Inference] = {}
 
 
 def infer(table: ProviderTable, progress: Progress, *, n_seeds: int, share: float) -> Inference:
-    """Run every method that the table allows; `progress` is advanced once a seed.
+    """Run every method that the table allows, or return the last inference on equal input.
 
     The last inference is not made again.
 
@@ -278,7 +279,7 @@ class _Calls:
     memory: Sequence[tuple[Floats, Floats] | None]
 
     def record(self, method: str, calls: Floats, seed: int) -> None:
-        """Keep the calls of one seed, and their vote with the memorisation tests."""
+        """Store the calls of one seed, and the majority of these and the memorisation tests."""
         self.rows[method].append(calls)
         tests = self.memory[seed % len(self.memory)]
         if tests is not None:
@@ -288,7 +289,7 @@ class _Calls:
 def _infer_anew(
     table: ProviderTable, progress: Progress, *, n_seeds: int, share: float
 ) -> Inference:
-    """Run every method that the table allows, see `infer`."""
+    """Run every method that the table allows, and return all calls and the reasons for none."""
     lacks: dict[str, Unresolved] = {}
     rows: dict[str, list[Floats]] = {}
     for method in METHODS:
@@ -454,7 +455,7 @@ member, shape (n,)."""
 
 
 def _resample(statistic: Statistic, votes: Floats, member: Bools, given: Interval) -> Interval:
-    """Compute the interval of what forests reach, over companies trained on and judged.
+    """Compute the interval of a statistic of forests, over providers trained on and judged.
 
     Args:
         statistic: what forests say of providers, as one number.

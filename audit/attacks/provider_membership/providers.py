@@ -160,7 +160,7 @@ def questions_of(document: Document) -> list[Question]:
 
 
 def askable(case: Case) -> Askable:
-    """Return the test of whether this target can be asked about a document.
+    """Return the function that tells whether this target can be asked about a document.
 
     Without a target, of whether some target can.
     """
@@ -177,7 +177,7 @@ def asked_of(case: Case) -> tuple[Provider, ...]:
 
 
 def perhaps_askable(corpus: Corpus) -> Askable:
-    """Return the test of whether a target for this data set may be asked about a document.
+    """Return the function that tells whether some target may be asked about a document.
 
     This is for a time before there is one.
     """
@@ -229,7 +229,7 @@ class Matched:
     dropped: int
 
     def starved(self) -> str | None:
-        """Describe that matching leaves the attacker too few questions, and what to give.
+        """Describe that matching leaves too few questions, and what to add; None for enough.
 
         None when it has enough.
 
@@ -458,6 +458,6 @@ def _difference(question: Json, name: str) -> float | None:
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
-    """Return the mean of the values that are there; None without any."""
+    """Return the mean of the values that are not None; None without any."""
     present = [value for value in values if value is not None]
     return float(np.mean(present)) if present else None

@@ -102,6 +102,7 @@ class Reconstruction(Attack):
     needs: ClassVar[tuple[str, ...]] = ("auxiliary",)
 
     def __post_init__(self) -> None:
+        """Refuse a `min_tokens` above `max_tokens`."""
         if self.min_tokens > self.max_tokens:
             raise ValueError(
                 f"min_tokens: {self.min_tokens} is more than max_tokens, {self.max_tokens}"
@@ -109,7 +110,7 @@ class Reconstruction(Attack):
 
     @property
     def rules(self) -> Mapping[str, Rule]:
-        """Return the methods, by name."""
+        """Return the rules that choose tokens, by the name of the method."""
         sampling = Sampling(
             self.temperature, self.temperature_start, self.target_weight, self.mean, self.top_p
         )
@@ -243,7 +244,7 @@ class Reconstruction(Attack):
     def _attacker(
         self, case: Case, page: Encoding, positions: tuple[int, ...]
     ) -> cdmi.JudgedCandidates:
-        """Choose the attacker.
+        """Choose the attacker: a target that fills masks proposes tokens itself.
 
         A target with a masked-language-model head needs no help from the public model.
         """
@@ -258,6 +259,7 @@ class Reconstruction(Attack):
     def _from_public(
         self, case: Case, page: Encoding, positions: tuple[int, ...]
     ) -> cdmi.Proposals:
+        """Return the source of candidates for a field's tokens, which the public model proposes."""
         assert case.references.auxiliary is not None
         return cdmi.Proposals(case.references.auxiliary, page, positions, self.n_candidates)
 
@@ -284,9 +286,11 @@ class Reconstruction(Attack):
         yield from paired_by_field(case, fields, outcomes, by_lot=blind.by_lot).items()
 
     def _tried(self, case: Case, trials: Sequence[Trial]) -> list[PageField]:
+        """Return the field that each trial is about, in the order of the trials."""
         return [field_of(case, trial, self.min_tokens, self.max_tokens) for trial in trials]
 
     def _fields(self, case: Case) -> Iterator[PageField]:
+        """Yield all fields of the case that may be attacked, within this attack's lengths."""
         return all_fields(case, self.min_tokens, self.max_tokens)
 
 
@@ -348,7 +352,7 @@ def _describe_field(
 
 
 def _attempts(attack: cdmi.Reconstructed, baseline: cdmi.Reconstructed) -> dict[str, Json]:
-    """Convert what both players reconstructed for the journal."""
+    """Convert what target and public model reconstructed to JSON for the journal."""
     return {
         "attack": [shot.as_json() for shot in attack.shots],
         "baseline": [shot.as_json() for shot in baseline.shots],

@@ -64,7 +64,7 @@ class Alone:
     def knowledge(
         self, prefixes: Sequence[Prefix]
     ) -> Generator[Request, Any, list[PrefixKnowledge]]:
-        """Return what it knows of the candidates after each prefix; all are of one length."""
+        """Return the candidates after each prefix with their logits, and no losses."""
         proposed = yield from self.proposals.after(prefixes)
         return [PrefixKnowledge(candidates.ids, candidates.logits) for candidates in proposed]
 
@@ -85,7 +85,7 @@ class JudgedCandidates:
     def knowledge(
         self, prefixes: Sequence[Prefix]
     ) -> Generator[Request, Any, list[PrefixKnowledge]]:
-        """Return what it knows of the candidates after each prefix; all are of one length."""
+        """Return the candidates after each prefix with their logits and the target's answers."""
         proposed = dict(zip(prefixes, (yield from self.proposals.after(prefixes)), strict=True))
         new = {
             prefix: candidates
@@ -101,7 +101,7 @@ class JudgedCandidates:
         return knowledge
 
     def read_at(self, prefix: Prefix) -> Floats:
-        """Return the losses after a prefix.
+        """Return the target's losses of the candidates after a prefix.
 
         If it was not asked about, after the first other prefix of its length.
         """
@@ -113,6 +113,7 @@ class JudgedCandidates:
     def _asked(
         self, candidates: Mapping[Prefix, Candidates]
     ) -> Generator[Request, Any, list[Floats]]:
+        """Ask the target for its losses of the candidates that follow each prefix."""
         queries = []
         for prefix, proposed in candidates.items():
             page = self.proposals.page_after(prefix)
@@ -158,7 +159,7 @@ class PlantedMemory:
     def knowledge(
         self, prefixes: Sequence[Prefix]
     ) -> Generator[Request, Any, list[PrefixKnowledge]]:
-        """Return what it knows of the candidates after each prefix; all are of one length."""
+        """Return what is known after each prefix when the true candidate is remembered."""
         candidates = yield from self.proposals.after(prefixes)
         return [self._planted(*pair) for pair in zip(candidates, prefixes, strict=True)]
 
@@ -180,7 +181,7 @@ Player = Alone | JudgedCandidates | PlantedMemory
 def nodes_after(
     player: Player, rule: Rule, prefixes: Sequence[Prefix]
 ) -> Generator[Request, Any, dict[Prefix, Node]]:
-    """Compute one step of algorithm 2 for prefixes of one length."""
+    """Return, by prefix, the distribution of its next token (one step of algorithm 2)."""
     knowledge = yield from player.knowledge(prefixes)
     nodes = zip(prefixes, knowledge, strict=True)
     return {prefix: rule.node(candidates, len(prefix)) for prefix, candidates in nodes}
@@ -229,7 +230,7 @@ def reconstruct(
 
 
 def reaches(proposals: Proposals, truth: Prefix) -> Generator[Request, Any, bool]:
-    """Return whether every token is among the candidates, given the true ones before it.
+    """Tell whether every true token is among the candidates after the true ones before it.
 
     See methods.md#reconstruction.
     """
@@ -241,7 +242,7 @@ def reaches(proposals: Proposals, truth: Prefix) -> Generator[Request, Any, bool
 
 
 def rebuilds(planted: PlantedMemory, rule: Rule, rng: Rng) -> Generator[Request, Any, bool]:
-    """Return whether one attempt gives the whole field.
+    """Tell whether one attempt with a planted memory gives the whole field.
 
     It ends at the first wrong token, so true prefixes suffice.
     """

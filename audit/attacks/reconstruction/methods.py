@@ -67,6 +67,7 @@ def best(shots: Sequence[Shot], *, with_target: bool) -> tuple[Shot, float]:
     """
 
     def score(shot: Shot) -> float:
+        """Compute the log-perplexity ratio, public over target, or minus the public one."""
         public = log_perplexity(np.array(shot.log_public))
         return public - log_perplexity(np.array(shot.log_target)) if with_target else -public
 
@@ -150,7 +151,7 @@ class Node:
     usable: bool
 
     def extended(self, shot: Shot, rng: Rng) -> Shot:
-        """Return the attempt with its next token."""
+        """Return the attempt with a next token drawn from this node."""
         index = draw(np.exp(self.log_target), self.kept, rng)
         return Shot(
             (*shot.tokens, int(self.ids[index])),
@@ -173,7 +174,7 @@ class Sampling:
     top_p: float = 0.10
 
     def node(self, knowledge: PrefixKnowledge, step: int) -> Node:
-        """Return what follows a prefix of `step` tokens."""
+        """Return the distribution of the token after a prefix of `step` tokens."""
         temperature = temperature_at(step, self.temperature, self.temperature_start)
         log_p = log_g = measuring.log_softmax(knowledge.logits / temperature)
         usable = True
@@ -199,7 +200,7 @@ class LowestLoss:
     """
 
     def node(self, knowledge: PrefixKnowledge, step: int) -> Node:
-        """Choose the token of the lowest loss.
+        """Return the distribution that gives all to the token of the lowest loss.
 
         Losses that are not finite come last; ties go to the more likely, then to the lower id.
         """

@@ -97,6 +97,7 @@ def measure_fields(
     seen = occurrences(case.corpus)
 
     def table_of(length: Length) -> FieldTable:
+        """Build the table of the fields of one length."""
         rows = [index for index, field in enumerate(fields) if field.length == length]
         return build_table(case, [fields[row] for row in rows], [outcomes[row] for row in rows])
 
@@ -296,7 +297,7 @@ def excess(
 
 
 def _exact(name: str, table: FieldTable, player: str, method: str) -> Measurement:
-    """Estimate the share rebuilt word for word.
+    """Estimate the share of fields that a player rebuilds word for word by a method.
 
     Null: the public model, or chance for the public model.
     """
@@ -311,14 +312,14 @@ def _exact(name: str, table: FieldTable, player: str, method: str) -> Measuremen
 def _beside_baseline(
     name: str, interval: Interval, table: FieldTable, player: str, baseline: float
 ) -> Measurement:
-    """Return an estimate with its null: the public model, or chance for the public model."""
+    """Return an estimate with its null: the public model's share, or chance for that model."""
     if player == "attack":
         return estimate(name, interval, "fields", float(baseline), "public model")
     return estimate(name, interval, "fields", float(table.chance.mean()), "chance")
 
 
 def _surest(name: str, table: FieldTable, player: str) -> Measurement:
-    """Estimate AccAt(5 %) of the most plausible attempts; nulls as of `_exact`."""
+    """Estimate AccAt(5 %): the share right among the most plausible attempts of a player."""
     if (few := _unresolved(name, [table], MIN_CLUSTERS)) is not None:
         return few
     interval = at_interval(
@@ -461,7 +462,7 @@ def _most_documents(measurements: Iterable[Measurement]) -> str:
 
 
 def _returned(unique: FieldTable, method: str) -> tuple[Histogram, tuple[Count, ...]]:
-    """Count documents by how many of their own values a method rebuilds.
+    """Count documents by how many of their own values a method rebuilds, and values by kind.
 
     With it, count these values of members by kind.
     """
@@ -481,7 +482,7 @@ def _returned(unique: FieldTable, method: str) -> tuple[Histogram, tuple[Count, 
 def _counts(
     offered: Mapping[FieldKind, int], fields: Sequence[Field], table: FieldTable
 ) -> tuple[Count, ...]:
-    """Count what the attack could try and did, long and short fields apart.
+    """Count the fields that could be tried, were tried, and were left out.
 
     A long field counts once.
     """

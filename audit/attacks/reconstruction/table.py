@@ -54,7 +54,7 @@ A model that leaks nothing then passes as often as without them
 
 
 def named(name: str, method: str) -> str:
-    """Return the name of a player or a metric by a method.
+    """Return the full name of a player or metric by a method: "NAME", or "NAME.METHOD".
 
     The default method's bear the bare name.
     """
@@ -97,7 +97,7 @@ class FieldTable(ValueColumns):
 
     @property
     def limited(self) -> tuple[str, ...]:
-        """Return the metrics that have a number by every method.
+        """Return the names of the metrics that have a number by every method.
 
         Values of the input alone from enough documents on.
         """
@@ -106,7 +106,7 @@ class FieldTable(ValueColumns):
         return (*LIMITED, *(f"{metric}.{INPUT_ONLY}" for metric in EXCESSES))
 
     def judged_by(self, method: str) -> Self:
-        """Return the fields with what a method takes for one value, and for one of one document."""
+        """Return the fields with values joined as a method counts them: equal, or near ones."""
         return replace(self, **self.near) if method == NEAR else self
 
     def tried(self, method: str) -> TriedValues:
@@ -124,7 +124,7 @@ def near_values(corpus: Corpus) -> tuple[dict[str, str], Counter[str]]:
 
 
 def _near_values(corpus: Corpus) -> tuple[dict[str, str], Counter[str]]:
-    """Compute what `near_values` returns."""
+    """Name each value by the first of those near it, and count documents by name."""
     places: set[tuple[str, str]] = set()
     for page in corpus.documents:
         for entity in page.entities:
@@ -217,7 +217,7 @@ def build_table(case: Case, attacked: Sequence[Field], outcomes: Sequence[Json])
 def _exact_guesses(
     tried: Sequence[_TriedField], spelled: Callable[[Sequence[int]], str]
 ) -> dict[str, Floats]:
-    """Return `FieldTable.exact`.
+    """Mark by player and method the fields whose first attempt is right: (n_fields,) each.
 
     Args:
         tried: the fields.
@@ -237,7 +237,7 @@ def _exact_guesses(
 
 
 def _similarities(tried: Sequence[_TriedField]) -> dict[str, Floats]:
-    """Return `FieldTable.similar`."""
+    """Return by player and method 1 - Hamming distance of the first attempt: (n_fields,) each."""
     similar: dict[str, Floats] = {}
     for method, player in product(METHODS, PLAYERS):
         shares = [1 - hamming(field.truth, field.first_guess(method, player)) for field in tried]
@@ -246,7 +246,7 @@ def _similarities(tried: Sequence[_TriedField]) -> dict[str, Floats]:
 
 
 def _most_plausible(tried: Sequence[_TriedField]) -> dict[tuple[str, str], Floats]:
-    """Return `FieldTable.best`."""
+    """Return by player the score of the most plausible attempt, and whether it is right."""
     columns: dict[tuple[str, str], Floats] = {}
     for player in PLAYERS:
         scores = []
@@ -270,7 +270,7 @@ class Populations(NamedTuple):
     near: Population
 
     def of(self, method: str) -> Population:
-        """Return that of a method."""
+        """Return the population of distinct values as a method counts them: equal, or near ones."""
         return self.near if method == NEAR else self.exact
 
 
@@ -320,11 +320,13 @@ def _population_of(
 
 
 def _exact_row(case: Case, field: Field) -> Row:
+    """Convert a field to a row of a count in which equal folded values are one."""
     text = fold(field.document.text_of(field.entity))
     return Row(field.document.id, field.trial.stratum, text, occurrences(case.corpus)[text].unique)
 
 
 def _near_row(case: Case, field: Field) -> Row:
+    """Convert a field to a row of a count in which values that are near each other are one."""
     names, n_documents = near_values(case.corpus)
     row = _exact_row(case, field)
     name = names[row.value]
@@ -346,7 +348,7 @@ class FieldKind(NamedTuple):
 
     @classmethod
     def of(cls, field: Field, seen: Mapping[str, Occurrence]) -> Self:
-        """Return the kind of a field, by where the corpus' values stand."""
+        """Return the kind of a field: its split, category, length, end and uniqueness."""
         unique = seen[fold(field.document.text_of(field.entity))].unique
         return cls(
             field.document.split,

@@ -126,7 +126,7 @@ class RedactionContext(Attack):
         )
 
     def trials(self, case: Case) -> list[Trial]:
-        """Make one for each fold, and one for each document that the target is asked about."""
+        """Make a trial for each fold, and one for each document that the target is asked about."""
         if self._lacks(case.corpus) is not None:
             return []
         trials = []
@@ -229,10 +229,12 @@ class RedactionContext(Attack):
             }
 
     def _samples(self, corpus: Corpus) -> contexts.Samples:
+        """Return the hidden values of a data set under its declared mask, in folds."""
         return contexts.samples_of(corpus, _declared(corpus), self.n_folds)
 
 
 def _declared(corpus: Corpus) -> Mask:
+    """Return the mask that the manifest declares, which it must."""
     assert corpus.manifest.redaction is not None  # `lacks` says so first
     return corpus.manifest.redaction.mask
 
@@ -278,7 +280,7 @@ def number_of(trial: Trial) -> int:
 
 
 def kinds_of(predictions: Predictions) -> Iterator[Count]:
-    """Count the values of the category that stands for `worst_class`.
+    """Yield counts of the rare kinds and of the kind that stands for `worst_class`.
 
     Count also those that are too few to stand alone.
     """
@@ -299,7 +301,7 @@ def kinds_of(predictions: Predictions) -> Iterator[Count]:
 
 
 def _accuracy(name: str, predictions: Predictions, predicted: Ints) -> Measurement:
-    """Compute the share of categories predicted right.
+    """Estimate the share of values whose predicted category is right.
 
     Null: naming the commonest of the training folds.
     """
@@ -346,6 +348,7 @@ def worst_class_of(predictions: Predictions) -> Measurement:
 
 
 def _find_worst_class(predictions: Predictions) -> WorstClass | Unresolved:
+    """Find the category told apart best, rare ones as one, or return why there is none."""
     true = predictions.samples.classes
     classes, judged = _merge_rare(true, true)
     called, _ = _merge_rare(predictions.told, true)
@@ -394,4 +397,5 @@ def _count_rarest(classes: Ints, documents: Ints) -> tuple[int, int, int]:
 
 
 def _distinct(documents: Ints) -> int:
+    """Count the distinct numbers of documents."""
     return int(np.unique(documents).size)

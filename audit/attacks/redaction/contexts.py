@@ -81,10 +81,11 @@ class Samples:
     folds: Ints
 
     def __len__(self) -> int:
+        """Count the hidden values."""
         return len(self.spans)
 
     def of(self, rows: Bools | Ints) -> Samples:
-        """Select some of the values, in order."""
+        """Return the samples at these rows, in order."""
         indices = np.arange(len(self))[rows]
         spans = tuple(self.spans[index] for index in indices)
         values = tuple(self.values[index] for index in indices)
@@ -235,7 +236,7 @@ def tfidf(
 
 
 def layout(training: Samples, held: Samples) -> tuple[Floats, Floats] | None:
-    """Compute numbers of the layout and of the dictionary, standardised on `training`.
+    """Compute features of layout and of the dictionary, standardised on `training`.
 
     None where there is no page.
 
@@ -249,6 +250,7 @@ def layout(training: Samples, held: Samples) -> tuple[Floats, Floats] | None:
     names = dictionary(training)
 
     def row(span: RedactedSpan) -> list[float]:
+        """Return a value's layout and the logarithms of how many dictionary entries fit its bar."""
         bar = span.shown
         counts = [0 if bar is None else fits(bar.width, bar.character, name) for name in names]
         return [*(span.layout or (0.0,) * 4), *np.log1p(counts)]
@@ -292,7 +294,7 @@ def lengths(samples: Samples) -> Floats:
 
 @lru_cache(maxsize=8192)  # every fold asks again
 def _terms(part: str, span: RedactedSpan) -> list[str]:
-    """List the terms of a part of `WEIGHTS` around a mask."""
+    """List the terms that a part of the features, a key of `WEIGHTS`, has around a mask."""
     before = words_of(span.before)
     after = words_of(span.after)
     if part == "characters":
@@ -349,6 +351,7 @@ def _near_terms(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
 
 
 def _character_terms(before: str, after: str) -> Iterator[str]:
+    """Yield runs of characters next to the mask, from either side, and pieces of them."""
     for side, text in (("<", before[:CHARACTERS]), (">", after[:CHARACTERS])):
         yield from (f"{side}{text[:size]}" for size in range(2, len(text) + 1))
         for size in PIECES:

@@ -189,6 +189,7 @@ def _owners_of_words(entities: Sequence[Entity]) -> dict[int, int]:
 
 
 def _without_annotations(document: Document, words: Sequence[Word]) -> Document:
+    """Return the document with these words and without annotations, questions and tags."""
     return replace(
         document,
         words=tuple(words),
@@ -310,7 +311,7 @@ class _Hits:
     splits: NDArray[np.object_]
 
     def sides(self, among: Bools) -> list[Side]:
-        """Return the values of each split among those that a mask takes."""
+        """Return, for each split, the hits and documents of the marked values."""
         sides = []
         for split in AUDITED:
             rows = among & (self.splits == split)
@@ -324,7 +325,7 @@ def _count_unread(guesses: Mapping[str, Json]) -> int:
 
 
 def _never_asked(target: Target) -> tuple[Measurement, ...]:
-    """Say of every gain why the target was asked about no value."""
+    """Return every gain as unresolved, with why the target was asked about no value."""
     if can_guess(target):
         return tuple(Unresolved(name, NOTHING_HIDDEN, 0, inapplicable=False) for name in GAINS)
     reason = NOT_ASKED if target.card.is_model else NONE_AUDITED
@@ -398,5 +399,5 @@ def _guess_rows(training: list[Guess], tried: list[Guess]) -> tuple[Features, Fe
 
 
 def _by_name(guess: Guess) -> dict[str, float]:
-    """Return the weights of a guess by the number that each belongs to, as text."""
+    """Return the weights of a guess by the text of the number that each belongs to."""
     return {f"{int(number)}": weight for number, weight in guess}

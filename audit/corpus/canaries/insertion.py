@@ -119,6 +119,7 @@ def insert(
 def _check_options(
     patterns: Sequence[str], count: int, tiers: Sequence[int], length: int, seed: int
 ) -> None:
+    """Refuse patterns, numbers of canaries and copies, or lengths that are out of range."""
     if not patterns or not {*patterns} <= {*schema.PATTERNS} or len({*patterns}) < len(patterns):
         known = ", ".join(schema.PATTERNS)
         raise UsageError(
@@ -172,7 +173,7 @@ def _has_canaries(corpus: Corpus) -> bool:
 
 
 def _is_of_canary(document: Document) -> bool:
-    """Test whether a document's parts have the name of a canary's."""
+    """Test whether an id, label or tag in a document is one that canaries have."""
     names = {*(document.tags or ())}
     names.update(question.id for question in document.questions)
     for entity in document.entities:
@@ -351,7 +352,7 @@ def _write_documents(corpus: Corpus, canary: schema.Canary, folder: Path) -> Ite
 
 
 def _largest_epsilon(count: int) -> float | None:
-    """Compute `InsertReport.cap`."""
+    """Compute the largest epsilon that `count` canaries can show; None for too few."""
     from audit.stats.epsilon import lower_bound, needed_canaries
 
     evaluated = count - count // 2

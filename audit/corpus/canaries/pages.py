@@ -171,7 +171,7 @@ def question_of(canary: Canary) -> str:
 
 
 def _cells(canary: Canary, completion: Sequence[str] | None) -> tuple[WordCell, ...]:
-    """Return the words of the canary's line."""
+    """Return the words of the canary's line, the completion's with room for any candidate."""
     return cells_of(canary.pattern, canary.prefix, completion or (None,) * len(canary.completion))
 
 
@@ -211,7 +211,7 @@ class WordCell:
 
     @property
     def letters(self) -> int:
-        """Return its width in letters."""
+        """Return the width of the cell in letters."""
         return max(map(len, self.fitting))
 
 
@@ -266,6 +266,7 @@ def draw_line(page: Image, box: Box, cells: Sequence[WordCell]) -> Image:
 
 
 def _letters(cells: Sequence[WordCell]) -> int:
+    """Count the letters of a line: its cells, with one space between them."""
     return sum(cell.letters for cell in cells) + len(cells) - 1
 
 
@@ -362,10 +363,11 @@ def _free_box(
 
 
 def _span(start: float, end: float, step: int) -> slice:
+    """Return the slice of whole steps that the range from `start` to `end` touches."""
     return slice(max(math.floor(start / step), 0), max(math.ceil(end / step), 0))
 
 
 def _sums(counts: Ints, window: tuple[int, int]) -> Ints:
-    """Compute the sum of every window of this shape, by its upper left corner."""
+    """Sum the counts in every window of shape `window`, by its upper left corner."""
     sums: Ints = np.lib.stride_tricks.sliding_window_view(counts, window).sum(axis=(2, 3))
     return sums

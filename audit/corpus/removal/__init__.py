@@ -66,7 +66,7 @@ def remove(view: PageView, answers: Sequence[str], *, blur: float | None = None)
 
 
 def cover(view: PageView, words: Iterable[int]) -> PageView:
-    """Paint white boxes over words of a page, as `remove` does; the words stay.
+    """Return the page with white boxes painted over words, which stay in its text.
 
     Args:
         view: the page.
@@ -121,7 +121,7 @@ def _grow_box(view: PageView, box: Box) -> Box:
 
 
 def _hide_boxes(opener: Callable[[], Image], boxes: Sequence[Box], blur: float | None) -> Image:
-    """Paint each box, or blur it alone.
+    """Return a copy of the page's image with each box painted white, or blurred by itself.
 
     Nothing spreads over its edges, and nothing from outside helps to read it.
     """
@@ -218,6 +218,7 @@ def _letter_size(box: Box, text: str) -> float:
 
 @lru_cache(maxsize=64)
 def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    """Return the font of surrogates at a size in pixels."""
     return ImageFont.load_default(size)
 
 

@@ -72,6 +72,7 @@ def normalise_ocr(text: str) -> str:
 
 
 def _fold_look_alikes(bare: str) -> str:
+    """Fold case, and replace letters and digits that OCR confuses by one of them."""
     return letters_and_digits(bare.casefold()).translate(_LOOK_ALIKES)
 
 
@@ -93,6 +94,7 @@ def whole_word(word: str, answer: str) -> bool:
 
 
 def _is_ordinary_word(text: str) -> bool:
+    """Test whether a text is of letters, not all alike, and lower case after the first."""
     return text.isalpha() and len(set(text.casefold())) > 1 and text[1:].islower()
 
 
@@ -194,6 +196,7 @@ class _Page:
     """The words of a page that are left, in the forms in which they are compared."""
 
     def __init__(self, words: Sequence[str]) -> None:
+        """Prepare the words of a page for the search, with their normalised forms."""
         self.words = words
         self.bare = [letters_and_digits(word) for word in words]
         self.folded = [_fold_look_alikes(bare) for bare in self.bare]
@@ -204,6 +207,7 @@ class _Page:
         self._order()
 
     def _order(self) -> None:
+        """Join the words left on the page that hold letters or digits, and note where each ends."""
         self.order = [index for index in self.left if self.bare[index]]
         self.ends = []
         end = 0
@@ -213,16 +217,17 @@ class _Page:
         self.text = "".join(self.folded[index] for index in self.order)
 
     def take(self, indices: set[int]) -> None:
-        """Take these words away: those around them are neighbours from now on."""
+        """Remove words from the page, so that those around them become neighbours."""
         for index in indices:
             del self.left[index]
         self._order()
 
     def _span(self, first: int, last: int) -> range:
-        """Return the words from the `first` to the `last` of `order`, signs between them too."""
+        """Return the indices of words from the `first` to the `last` of `order`, signs included."""
         return range(self.order[first], self.order[last] + 1)
 
     def _within(self, first: int, last: int) -> Iterator[int]:
+        """Return the words left between the `first` and the `last` of `order`."""
         return (index for index in self._span(first, last) if index in self.left)
 
     def find_holding(self, answer: Wanted) -> Iterator[int]:
@@ -242,6 +247,7 @@ class _Page:
             yield from self._find_whole_words(answer)
 
     def _find_containing(self, answer: Wanted) -> Iterator[int]:
+        """Yield the words of short windows whose joined text contains an answer."""
         for start in begins_of(answer.folded, self.text):
             first = bisect_right(self.ends, start)
             last = bisect_right(self.ends, start + len(answer.folded) - 1)
@@ -249,6 +255,7 @@ class _Page:
                 yield from self._within(first, last)
 
     def _find_whole_words(self, answer: Wanted) -> Iterator[int]:
+        """Yield the words that equal an answer, alone or joined, but for case and look-alikes."""
         for index in self.left:
             if any(whole_word(form, answer.bare) for form in self.forms[index]):
                 yield index
@@ -257,7 +264,7 @@ class _Page:
                 yield from self._within(first, last)
 
     def _windows(self, answer: Wanted, longest: int) -> Iterator[tuple[str, int, int]]:
-        """Yield several words in a row, joined, with the first and the last.
+        """Yield joined texts of several words in a row, with the first and the last word.
 
         They have at most `longest` characters.
         """
@@ -293,6 +300,7 @@ class _Page:
     def _near_window(
         self, answer: Wanted, bare: str, first: int, last: int
     ) -> Iterator[tuple[int, int, int, int, int]]:
+        """Yield a window's distance from an answer, and its size and place, where it is near."""
         errors = answer.errors
         if abs(len(bare) - len(answer.folded)) <= errors:
             distance = Levenshtein.distance(

@@ -119,7 +119,7 @@ def prove_removal(
 
 
 def _reading(removal: Removal, answers: Sequence[str], before: Texts, after: Texts) -> Reading:
-    """Return what the reader says of the crops before and after a removal."""
+    """Say what OCR of the crops before and after a removal shows: the answer still read, or not."""
     if removal.view.open_page is None:
         return "no image"
     if any(text is not None and survives(text.split(), answers) for text in after):
@@ -154,13 +154,14 @@ class _Left:
     """The words that are left, joined in every way."""
 
     def __init__(self, words: Sequence[str]) -> None:
+        """Prepare the words that are left on a page for comparison with answers."""
         self.words = words
         self.bare = [text for word in words if (text := matching.letters_and_digits(word))]
         self.folded = [matching.normalise_ocr(text) for text in self.bare]
         self.page = "".join(self.folded)
 
     def holds(self, answer: matching.Wanted) -> bool:
-        """Apply the rule of `survives` to an answer."""
+        """Test whether anything like an answer is left among the words."""
         size = len(answer.folded)
         if size < matching.MIN_INSIDE:
             windows = _join_windows(self.bare, len(answer.bare))
@@ -240,6 +241,7 @@ def _parse_amount(text: str) -> Decimal | None:
 
 
 def _sums(amounts: Sequence[Decimal]) -> Iterator[Decimal]:
+    """Yield the sum and difference of every two amounts, and sums of several in a row."""
     for index, amount in enumerate(amounts):
         total = amount
         for number, addend in enumerate(amounts[index + 1 :], start=2):

@@ -95,7 +95,7 @@ class Tesseract:
         return None if program is None else _version_of(program)
 
     def ask(self, queries: Sequence[ReadCrop]) -> list[str | None]:
-        """Return the texts, in order.
+        """Return the text that is read in each crop, in order; None where it cannot be read.
 
         None where nothing came back: no program, image or language data, or no time.
         """
@@ -116,7 +116,7 @@ class Tesseract:
         return [None if key is None else _TEXTS.get(key) for key in keys]
 
     def _sheets(self, pictures: Mapping[_Key, Image | None]) -> list[dict[_Key, Image | None]]:
-        """Divide pictures among sheets, one a worker at least where there are enough."""
+        """Divide pictures among sheets, at least one for each worker where there are enough."""
         n_sheets = max(self.workers, -(-len(pictures) // SHEET))
         items = list(pictures.items())
         return [dict(items[start::n_sheets]) for start in range(min(n_sheets, len(items)))]
@@ -131,17 +131,19 @@ _TEXTS: dict[_Key, str] = {}
 
 
 def _key_of(program: str, picture: Image | None) -> _Key | None:
-    """Return what the text of a picture is kept under; None without one."""
+    """Return the key under which a picture's text is stored; None without a picture."""
     return None if picture is None else (program, _digest(picture))
 
 
 @cache
 def _path_of(command: str) -> str | None:
+    """Return the path of a command's program; None where it is not installed."""
     return shutil.which(command)
 
 
 @cache
 def _version_of(program: str) -> str | None:
+    """Return the first line that a program prints for `--version`; None where it fails."""
     try:
         process = subprocess.run(
             [program, "--version"], capture_output=True, text=True, timeout=60, check=False
@@ -189,6 +191,7 @@ def _cut_view(page: Image, query: ReadCrop, view: View) -> Image | None:
 
 
 def _digest(picture: Image) -> bytes:
+    """Hash the size and the pixels of a picture."""
     return hashlib.sha256(repr(picture.size).encode() + picture.tobytes()).digest()
 
 
