@@ -59,6 +59,7 @@ class Statement(BaseModel):
     @field_validator("subject")
     @classmethod
     def _named_once(cls, subjects: list[Subject]) -> list[Subject]:
+        """Return the subjects unchanged; refuse two of one name."""
         if len({subject.name for subject in subjects}) < len(subjects):
             raise ValueError("two subjects have one name")
         return subjects
@@ -98,11 +99,11 @@ def unseal(text: bytes, source: str) -> Attestation:
         RecordError: it is neither an envelope nor a statement of a test result.
         UsageError: it is an envelope, and securesystemslib is not installed.
     """
-    content = _parse(text, source)
+    content = _parse_object(text, source)
     envelope = None
     if "payload" in content:
         envelope = _envelope(content, source)
-        content = _parse(envelope.payload, source)
+        content = _parse_object(envelope.payload, source)
     try:
         return Attestation(Statement.model_validate(content), envelope)
     except ValidationError as error:
@@ -115,10 +116,11 @@ def unseal(text: bytes, source: str) -> Attestation:
         ) from None
 
 
-def _parse(text: bytes, source: str) -> Json:
+def _parse_object(text: bytes, source: str) -> Json:
+    """Read a JSON object whose names differ; `source` names the text in errors."""
     hint = "give the attestation that docaudit attest wrote"
     try:
-        content = json.loads(text, object_pairs_hook=_object_of)
+        content = json.loads(text, object_pairs_hook=_object_without_repeats)
     except _NamedTwiceError:
         raise RecordError(f"{source}: a JSON object holds one name twice", hint) from None
     except (ValueError, RecursionError):
@@ -132,7 +134,7 @@ class _NamedTwiceError(ValueError):
     """Raised for a JSON object with two values of one name, of which readers may take either."""
 
 
-def _object_of(pairs: list[tuple[str, Any]]) -> Json:
+def _object_without_repeats(pairs: list[tuple[str, Any]]) -> Json:
     """Make a dict of a JSON object whose names differ."""
     content = dict(pairs)
     if len(content) < len(pairs):

@@ -38,6 +38,7 @@ class DocauditError(Exception):
     story: str = ""
 
     def __init__(self, problems: str | Iterable[str], hint: str = "") -> None:
+        """Take one problem or several, each a line, and a hint on what to do about them."""
         self.problems: tuple[str, ...] = (
             (problems,) if isinstance(problems, str) else tuple(problems)
         )
@@ -101,6 +102,12 @@ class ModelError(Exception):
     """
 
     def __init__(self, about: str, story: str) -> None:
+        """Take what may be told of a model's error, and the story that may not.
+
+        Args:
+            about: what anybody may read.
+            story: what only the owner may read, as it can hold text of documents.
+        """
         self.about = about
         self.story = story
         super().__init__(about, story)

@@ -89,6 +89,7 @@ def keep_story(
 
 
 def _write_privately(path: Path, story: str) -> Path:
+    """Write a story to a new file that its owner alone can read, and return its path."""
     path.unlink(missing_ok=True)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as stream:
@@ -105,11 +106,14 @@ def failure_of(error: BaseException, what: str, place: Path | None) -> DocauditE
         place: place of its story; None: it could not be kept.
     """
     if isinstance(error, ModelError):
-        return TargetError(f"{what} failed: {error.about} ({class_and_place(error)})", _hint(place))
-    return EngineError(f"{what} failed: {class_and_place(error)}", _hint(place))
+        return TargetError(
+            f"{what} failed: {error.about} ({class_and_place(error)})", _story_hint(place)
+        )
+    return EngineError(f"{what} failed: {class_and_place(error)}", _story_hint(place))
 
 
-def _hint(place: Path | None) -> str:
+def _story_hint(place: Path | None) -> str:
+    """Say where the story of a failure was written, or how to get it written."""
     if place is None:
         return "free some space for temporary files: the story of this failure could not be written"
     return f"read the story in {place}; it can hold text of documents, so keep it private"
@@ -123,7 +127,7 @@ def with_story(error: DocauditError, folder: Path | None = None) -> DocauditErro
     if error.story:
         place = keep_story(error, folder)
         error.story = ""
-        error.hint = "; ".join(filter(None, (error.hint, _hint(place))))
+        error.hint = "; ".join(filter(None, (error.hint, _story_hint(place))))
     return error
 
 
@@ -143,12 +147,13 @@ class Part:
     """
 
     def __init__(self, name: str, evidence: Path) -> None:
+        """Name a part of a run, and the folder that takes the story of its failure."""
         self.failure = ""
         self._name = name
         self._evidence = evidence
 
     def __enter__(self) -> Self:
-        """Begin the part."""
+        """Return this part of the run; `__exit__` records its failure."""
         return self
 
     def __exit__(
@@ -204,10 +209,11 @@ class Lenient:
     """
 
     def __init__(self, lenient: bool) -> None:
+        """Say whether the run goes on behind a failure; otherwise the failure is raised."""
         self._lenient = lenient
 
     def __enter__(self) -> Self:
-        """Begin what may fail."""
+        """Begin a block whose failure is forgiven where this is lenient."""
         return self
 
     def __exit__(

@@ -112,7 +112,7 @@ def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
             os.chmod(temporary, mode & ~_umask())
             os.replace(temporary, path)
     except OSError as error:
-        raise _unwritten(path, error) from None
+        raise _write_error(path, error) from None
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
@@ -134,11 +134,12 @@ def write_output(path: Path, content: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise _unwritten(path, error) from None
+        raise _write_error(path, error) from None
     write_atomically(path, content)
 
 
-def _unwritten(path: Path, error: OSError) -> EngineError:
+def _write_error(path: Path, error: OSError) -> EngineError:
+    """Return the error for a file that could not be written, with what mends it."""
     mend = "free some space" if error.errno in _FULL else "choose a place that you can write to"
     return EngineError(f"{path}: {error.strerror}", mend)
 
@@ -285,6 +286,11 @@ class PrivateFolder:
     """
 
     def __init__(self, within: Path | None = None) -> None:
+        """Make a private temporary folder, and a process that removes it if this one dies.
+
+        Args:
+            within: the folder to make it in; None takes the system's folder for temporary files.
+        """
         self.path = Path(tempfile.mkdtemp(prefix="docaudit-", dir=within))
         try:
             self._watcher = subprocess.Popen(

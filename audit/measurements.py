@@ -278,6 +278,7 @@ class Control:
         return min(1.0, 2 * min(levels, default=1.0))
 
     def _clears(self, leak: float, own: Bound, most: float) -> bool:
+        """Test whether a leak lies further over the control's own bound than it can explain."""
         return (
             leak - max(own.upper, -own.lower) > most
             if self.kind == "reference"
@@ -295,6 +296,7 @@ class Histogram:
     counts: dict[str, tuple[int, ...]]
 
     def __post_init__(self) -> None:
+        """Refuse edges that are not one more than the counts of each series."""
         if any(len(series) + 1 != len(self.edges) for series in self.counts.values()):
             raise ValueError("edges must have one entry more than each series of counts")
 

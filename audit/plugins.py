@@ -130,4 +130,5 @@ def item_of(entry: EntryPoint) -> Any:
 
 
 def _package(entry: EntryPoint) -> str:
+    """Name the package that an entry point comes from; its module where that is unknown."""
     return entry.dist.name if entry.dist is not None else entry.module

@@ -42,6 +42,7 @@ def main() -> None:
 
 
 def _run() -> None:
+    """Prepare the process and run the command of `sys.argv`; errors of Typer are printed."""
     called = None
     if len(sys.argv) > 1 and _COMPLETING not in os.environ:
         called = sys.argv[1]

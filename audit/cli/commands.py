@@ -158,6 +158,7 @@ def _from_hub(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def command(allow_network: bool, **options: Any) -> Any:
+        """Fetch what addresses of the Hub name, then run the command on the local paths."""
         with show_errors():
             for name in places:
                 options[name] = _fetch_all(options[name], allow_network, is_model=PLACES[name])
@@ -211,6 +212,7 @@ def _fetch(value: Any, allow_network: bool, *, is_model: bool) -> Any:
 
 
 def _print_version(value: bool) -> None:
+    """Print the version and exit, where the option `--version` was given."""
     if value:
         typer.echo(f"docaudit {__version__}")
         raise typer.Exit

@@ -74,6 +74,7 @@ def gate(
             console.warn(*warn_uncompared(record, model))
 
         def in_words() -> None:
+            """Print the record's subject and the verdict on it in sentences."""
             console.show_subject(record)
             paths = paths_of(record_path, record)
             for name, path in (("MODEL_DIR", model), ("DATA_DIR", data), ("POLICY.toml", policy)):

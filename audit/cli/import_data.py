@@ -410,6 +410,7 @@ def command_of(importer: Importer) -> Callable[..., None]:
 
     @wraps(import_data)
     def command(**options: Any) -> None:
+        """Import a source in this format, with the defaults of options that it does not take."""
         import_data(**{**defaults, "importer": importer, **options})
 
     command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]

@@ -153,7 +153,7 @@ def _attack_row(attack: str, limits: Sequence[LimitPlan], seconds: float | None)
     sides = "-"
     passes = "-"
     if resolutions:
-        sides = _sides(resolutions[0].members, resolutions[0].others)
+        sides = _units_of_sides(resolutions[0].members, resolutions[0].others)
         lowest = min(resolution.pass_power for resolution in resolutions)
         passes = f"{100 * lowest:.0f} %"
     outlooks: list[Outlook] = [limit.outcome for limit in limits if limit.outcome != "no plan"]
@@ -161,24 +161,25 @@ def _attack_row(attack: str, limits: Sequence[LimitPlan], seconds: float | None)
     return AttackRow(
         question=text.short_question or text.title or attack,
         sides=sides,
-        needed=_needed(resolutions),
+        needed=_units_needed(resolutions),
         passes=passes,
         decidable=DECIDABLE[worst],
         time="-" if seconds is None else console.duration(seconds),
     )
 
 
-def _sides(members: int, others: int) -> str:
+def _units_of_sides(members: int, others: int) -> str:
+    """Write the units of both sides, "40 + 38"; of members alone where the others are 0."""
     return f"{members} + {others}" if others else f"{members}"
 
 
-def _needed(resolutions: Sequence[Resolution]) -> str:
+def _units_needed(resolutions: Sequence[Resolution]) -> str:
     """Say how many units limits need on the sides that they compare."""
     needed = [resolution.needed for resolution in resolutions if resolution.needed is not None]
     if not needed or len(needed) < len(resolutions):
         return "-"
     most = max(needed)
-    return _sides(most, most if resolutions[0].others else 0)
+    return _units_of_sides(most, most if resolutions[0].others else 0)
 
 
 def limits_table(plan: Plan) -> Table:
@@ -189,6 +190,7 @@ def limits_table(plan: Plan) -> Table:
 
 
 def _limit_row(limit: LimitPlan) -> tuple[Cell, ...]:
+    """Make the table row of a limit: units, smallest shown leak, chance to pass, units needed."""
     metric = limit.metric
     if limit.max is not None:
         metric += f" <= {limit.max:g}"
@@ -196,7 +198,7 @@ def _limit_row(limit: LimitPlan) -> tuple[Cell, ...]:
     resolution = limit.resolution
     if resolution is None:
         return (name, "-", "-", "-", "-", limit.outcome)
-    sides = _sides(resolution.members, resolution.others)
+    sides = _units_of_sides(resolution.members, resolution.others)
     shows = f"{resolution.certified:.3f}"
     passes = f"{100 * resolution.pass_power:.0f} %"
     if resolution.at_least and resolution.pass_power < NEARLY_ALWAYS:
@@ -229,14 +231,15 @@ def costs_table(plan: Plan) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for cost in plan.costs:
         bound = "" if cost.exact else "at most "
-        rows.append((cost.attack, f"{bound}{cost.trials}", *_cost(cost)))
+        rows.append((cost.attack, f"{bound}{cost.trials}", *_cost_cells(cost)))
     if plan.total_seconds is not None:
         hours = f"{plan.total_seconds / 3600:.3g}"
         rows.append(("in all", "", hours, f"{plan.peak_memory / 1e9:.1f} GB"))
     return "What a scan costs", ("attack", "trials", "device hours", "peak memory"), rows
 
 
-def _cost(cost: Cost) -> tuple[str, str]:
+def _cost_cells(cost: Cost) -> tuple[str, str]:
+    """Write device hours and peak memory of an attack, or why it was not timed."""
     if cost.seconds is None or cost.memory is None:
         return cost.inapplicable or cost.lacks or cost.untimed, "-"
     return f"{cost.seconds / 3600:.3g}", f"{cost.memory / 1e9:.1f} GB"

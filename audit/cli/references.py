@@ -140,6 +140,7 @@ def _reference_row(need: ReferenceNeed) -> tuple[str, ...]:
 
 
 def _describe_time(seconds: tuple[float, float] | None) -> str:
+    """Write the least and most seconds of a training, in brackets; empty without an estimate."""
     if seconds is None:
         return ""
     least, most = map(console.duration, seconds)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 def _defenses(incomplete: str) -> list[str]:
+    """Complete the beginning of a countermeasure's name for the shell."""
     from audit.defenses.interface import query_defenses
 
     return options.complete(query_defenses())(incomplete)
@@ -189,6 +190,7 @@ def _scan_one(
         result = run(scan_options, policy, progress, console.warn)
 
     def in_words() -> None:
+        """Print the verdict on the scan in sentences."""
         paths = {**scan_options.paths, "POLICY.toml": policy_name}
         console.show_verdict(
             result.verdict, scan_options.out, result.record, paths=paths, verbose=bool(verbose)

@@ -61,6 +61,7 @@ class Ending:
     """
 
     def __init__(self) -> None:
+        """Begin without a signal: none has arrived and nothing was printed of one."""
         self.number: int | None = None
         self._arrived = 0.0
         self._told = False
@@ -95,6 +96,7 @@ class Ending:
             _tell_ignored(lost.exc_value)
 
     def _try_later(self) -> None:
+        """Set a timer that raises the ending again, unless the command is leaving."""
         if self._leaving:
             return
         signal.signal(signal.SIGALRM, self.hear)
@@ -111,6 +113,7 @@ class Ending:
 
 
 def _tell_of_thread(lost: threading.ExceptHookArgs) -> None:
+    """Tell class and place of an error that ended a thread, except `SystemExit`."""
     if lost.exc_value is not None and not isinstance(lost.exc_value, SystemExit):
         _tell_ignored(lost.exc_value)
 
@@ -127,6 +130,7 @@ def _tell_ignored(error: BaseException) -> None:
 
 
 def _is_importing(frame: FrameType | None) -> bool:
+    """Test whether a frame, or any that called it, is importing a module."""
     while frame is not None:
         if frame.f_code.co_filename.startswith(_IMPORTING):
             return True

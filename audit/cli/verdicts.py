@@ -140,6 +140,7 @@ def show(
     """
 
     def draw(name: str) -> str:
+        """Draw the verdict in one format; "text" is what `in_words` prints."""
         if name == "text":
             with redirect_stdout(io.StringIO()) as printed:
                 in_words()

@@ -48,23 +48,23 @@ def _compared_limit(decision: Decision, comparison: Comparison) -> ComparedLimit
     ]
     if not changes:
         return ComparedLimit(attack, metric, "not compared", _why_absent(decision, comparison))
-    outcome, reason = _worst(changes)
+    outcome, reason = _worst_change(changes)
     return ComparedLimit(attack, metric, outcome, reason)
 
 
-def _worst(changes: Sequence[MetricChange]) -> tuple[Change, str]:
+def _worst_change(changes: Sequence[MetricChange]) -> tuple[Change, str]:
     """Return the outcome of a limit: better only where every compared method is better."""
     groups = _group(changes)
     if groups.worse:
-        return "worse", max(groups.worse, key=_size).words
+        return "worse", max(groups.worse, key=_size_of_change).words
     if groups.lost:
         last = groups.lost[-1]
         return "no longer measured", f"{last.metric} was measured in the baseline: {last.reason}"
     if groups.undecided:
-        largest = max(groups.undecided, key=_size)
+        largest = max(groups.undecided, key=_size_of_change)
         return "cannot be told", f"{largest.words}: {largest.reason}"
     if groups.better:
-        return "better", min(groups.better, key=_size).words
+        return "better", min(groups.better, key=_size_of_change).words
     return "not compared", changes[0].reason
 
 
@@ -104,7 +104,7 @@ def _why_absent(decision: Decision, comparison: Comparison) -> str:
     return UNMEASURED
 
 
-def _size(change: MetricChange) -> float:
+def _size_of_change(change: MetricChange) -> float:
     """Return the size of a change; 0 where there is none."""
     if change.difference is None:
         return 0.0

@@ -161,6 +161,7 @@ class Comparison:
 
 
 def _list_metrics(places: Mapping[str, Sequence[str]]) -> str:
+    """Write metrics by place on one line: "ATTACK metric, metric; ATTACK metric"."""
     return "; ".join(f"{place} {', '.join(metrics)}" for place, metrics in places.items())
 
 

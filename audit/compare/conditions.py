@@ -31,7 +31,7 @@ def differences(old: AuditRecord, new: AuditRecord) -> list[str]:
         if result.status == "completed" and result.attack in new.completed:
             conditions += _parameters(result, new.completed[result.attack], same_version(old, new))
             if old.budget == new.budget:
-                conditions.append(_shares(result.attack, old, new))
+                conditions.append(_attack_shares(result.attack, old, new))
     differing = [condition for condition in conditions if condition.old != condition.new]
     return [f"{item.sentence}: {OLD} {item.old}, {NEW} {item.new}" for item in differing]
 
@@ -58,7 +58,7 @@ def _conditions(record: AuditRecord) -> dict[str, str]:
     }
 
 
-def _shares(attack: str, old: AuditRecord, new: AuditRecord) -> Condition:
+def _attack_shares(attack: str, old: AuditRecord, new: AuditRecord) -> Condition:
     """Return the shares of an attack's trials that one budget took in both scans."""
     sentence = f"{attack}: the share of its trials differs (--budget standard takes all)"
     return Condition(sentence, f"{old.share_of(attack):.0%}", f"{new.share_of(attack):.0%}")
@@ -107,13 +107,14 @@ def notes_on(old: AuditRecord, new: AuditRecord) -> Iterator[str]:
     references = other_reference(old, new)
     if references:
         yield f"{references}: nothing is called better"
-    earlier = _device(old)
-    later = _device(new)
+    earlier = _device_and_format(old)
+    later = _device_and_format(new)
     if earlier != later:
         yield f"the device differs: {OLD} {earlier}, {NEW} {later}"
 
 
-def _device(record: AuditRecord) -> str:
+def _device_and_format(record: AuditRecord) -> str:
+    """Write device and number format of a scan: "cuda in float16"."""
     return f"{record.environment.device} in {record.target.dtype}"
 
 

@@ -66,7 +66,7 @@ def write_scores(evidence: Path, result: Result, scores: Mapping[str, UnitScores
     Raises:
         EngineError: the file cannot be written.
     """
-    columns = {metric: _column(unit_scores) for metric, unit_scores in scores.items()}
+    columns = {metric: _to_column(unit_scores) for metric, unit_scores in scores.items()}
     content = {"result": _identity(result), "metrics": columns}
     path = _path(evidence, result.attack)
     write_atomically(path, json.dumps(content, allow_nan=False).encode() + b"\n", mode=0o600)
@@ -85,7 +85,7 @@ def read_scores(evidence: Path, result: Result) -> dict[str, UnitScores] | None:
         return None
     try:
         stored = _STORED.validate_json(path.read_bytes())
-        scores = {metric: _scores(column) for metric, column in stored.metrics.items()}
+        scores = {metric: _from_column(column) for metric, column in stored.metrics.items()}
     except OSError as error:
         raise RecordError(f"{path}: {error.strerror or 'cannot be read'}") from None
     except (ValidationError, ValueError):
@@ -107,11 +107,11 @@ def _identity(result: Result) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _column(scores: UnitScores) -> dict[str, Any]:
+def _to_column(scores: UnitScores) -> dict[str, Any]:
     """Turn values into JSON, units and clusters hashed; see `_Column`."""
     return {
-        "units": _hashed(scores.units),
-        "clusters": _hashed(scores.clusters),
+        "units": _hash_names(scores.units),
+        "clusters": _hash_names(scores.clusters),
         "member": [bool(is_member) for is_member in scores.member],
         "values": [float(value) if np.isfinite(value) else None for value in scores.values],
         "kind": scores.kind,
@@ -119,7 +119,7 @@ def _column(scores: UnitScores) -> dict[str, Any]:
     }
 
 
-def _scores(column: _Column) -> UnitScores:
+def _from_column(column: _Column) -> UnitScores:
     """Turn JSON into values.
 
     Raises:
@@ -140,7 +140,7 @@ def _scores(column: _Column) -> UnitScores:
     )
 
 
-def _hashed(names: Sequence[str]) -> list[str]:
+def _hash_names(names: Sequence[str]) -> list[str]:
     """Hash names, so that their identity alone is left."""
     return [hashlib.sha256(str(name).encode()).hexdigest()[:16] for name in names]
 

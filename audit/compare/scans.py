@@ -122,10 +122,12 @@ def compare(
         *_unpaired_note(new, new_scores, NEW),
     ]
     judged = _judge_all(changes, pair)
-    return Comparison(1, _side(old), _side(new), policy.name, judged, tuple(notes), tuple(missing))
+    return Comparison(
+        1, _side_of(old), _side_of(new), policy.name, judged, tuple(notes), tuple(missing)
+    )
 
 
-def _side(record: AuditRecord) -> Side:
+def _side_of(record: AuditRecord) -> Side:
     """Say which scan a record is of."""
     return Side(
         record.subject,
@@ -188,6 +190,7 @@ def _is_about_text(result: Result | None, metrics: set[str]) -> bool:
 
 
 def _is_area(item: Measurement | None) -> bool:
+    """Test whether a measurement is an estimate for which 0.5 is chance, as an AUC."""
     return isinstance(item, Estimate) and item.is_area
 
 
@@ -223,8 +226,8 @@ def _with_difference(change: MetricChange, pair: ScanPair) -> MetricChange:
     after = change.after
     old_scores, new_scores = pair.scores(change.attack, change.metric)
     if change.good == "nearer to chance":
-        before, old_scores = _leak(before, old_scores)
-        after, new_scores = _leak(after, new_scores)
+        before, old_scores = _mirrored_leak(before, old_scores)
+        after, new_scores = _mirrored_leak(after, new_scores)
     rng = np.random.default_rng([pair.old.seed, *f"diff/{change.attack}/{change.metric}".encode()])
     measured = change_of(change.metric, (before, after), (old_scores, new_scores), rng)
     return replace(
@@ -236,7 +239,7 @@ def _with_difference(change: MetricChange, pair: ScanPair) -> MetricChange:
     )
 
 
-def _leak(
+def _mirrored_leak(
     item: Measurement | None, scores: UnitScores | None
 ) -> tuple[Measurement | None, UnitScores | None]:
     """Mirror an AUC below chance, and its values, to the same distance above chance."""
@@ -299,11 +302,11 @@ def _judge_all(changes: Sequence[MetricChange], pair: ScanPair) -> tuple[MetricC
     adjusted = holm({index: change.p for index, change in enumerate(changes)})
     judged: list[MetricChange] = []
     for index, change in enumerate(changes):
-        judged.append(_judge(replace(change, p_adjusted=adjusted.get(index)), pair))
+        judged.append(_judge_change(replace(change, p_adjusted=adjusted.get(index)), pair))
     return tuple(judged)
 
 
-def _judge(change: MetricChange, pair: ScanPair) -> MetricChange:
+def _judge_change(change: MetricChange, pair: ScanPair) -> MetricChange:
     """Judge a change better, worse or undecided."""
     item = change.difference
     if item is None or change.p_adjusted is None:
@@ -318,13 +321,13 @@ def _judge(change: MetricChange, pair: ScanPair) -> MetricChange:
     rose = item.value > 0
     if rose == (change.good == "more"):
         outcome = "better"
-    objection = _objection(change, outcome, pair)
+    objection = _why_no_evidence(change, outcome, pair)
     if objection:
         return replace(change, reason=objection)
     return replace(change, outcome=outcome)
 
 
-def _objection(change: MetricChange, outcome: Outcome, pair: ScanPair) -> str:
+def _why_no_evidence(change: MetricChange, outcome: Outcome, pair: ScanPair) -> str:
     """Explain why a significant change is no evidence; empty where it is evidence."""
     old, new = pair.results(change.attack)
     if old is None or new is None:

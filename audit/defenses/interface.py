@@ -59,6 +59,7 @@ class _Registered(UserDict[str, Any]):
     """
 
     def __getitem__(self, name: str) -> Defense:
+        """Return the countermeasure of this name; one of a plugin is imported at its first use."""
         entry = self.data[name]
         if isinstance(entry, EntryPoint):
             item = plugins.item_of(entry)

@@ -62,6 +62,7 @@ def _adjust(of_scan: Sequence[Check], results: Sequence[Result]) -> dict[_Identi
 
 
 def _identity(attack: str, check: Check) -> _Identity:
+    """Return what two checks of one test share, so that the test is adjusted once."""
     if check.name == BLIND:
         return check.name, check.reason
     return attack, check.name
@@ -189,6 +190,7 @@ def _wrong_side(tested: Sequence[tuple[str, Estimate]]) -> Check:
 
 
 def _p_below_null(measured: Estimate) -> float:
+    """Return the p-value of a number below its null; a null of unseen documents is at most 0."""
     assert measured.null is not None
     null = measured.null
     if measured.null_kind == "held-out":

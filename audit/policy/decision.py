@@ -144,6 +144,11 @@ class Counts:
         return self._clauses({})
 
     def _clauses(self, remarks: Mapping[str, str]) -> tuple[str, ...]:
+        """Write each count above 0 as a clause, "2 of 5 limits met", the worst outcome first.
+
+        Args:
+            remarks: words for the brackets behind a count, by the count's name.
+        """
         clauses: list[str] = []
         for name, words in COUNTED.items():
             number = getattr(self, name)

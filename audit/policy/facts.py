@@ -116,7 +116,7 @@ def facts_on(record: AuditRecord, limit: Limit, gaps: Sequence[Gap] = ()) -> Lim
         result,
         number,
         methods,
-        worst=_worst(limit, result, methods),
+        worst=_worst_method(limit, result, methods),
         over=_over_limit(limit, methods),
         are_within=_all_within(limit, result, methods),
         power=power_of(result),
@@ -144,6 +144,7 @@ def _result_of(record: AuditRecord, attack: str) -> Result:
 
 
 def _measurement(result: Result, metric: str) -> Measurement | None:
+    """Return the measurement of a metric from a result; None where the result lacks it."""
     return next((item for item in result.measurements if item.name == metric), None)
 
 
@@ -220,12 +221,12 @@ def _over_limit(limit: Limit, methods: Mapping[str, Estimate]) -> Estimate | Non
     return max(over, key=limit.excess, default=None)
 
 
-def _worst(limit: Limit, result: Result, methods: Mapping[str, Estimate]) -> Estimate | None:
+def _worst_method(limit: Limit, result: Result, methods: Mapping[str, Estimate]) -> Estimate | None:
     """Return the method that stands most against a pass.
 
     That is a number over the limit that does not decide, else the one that reaches farthest.
     """
-    deciding = _deciding(limit, result, methods)
+    deciding = _deciding_methods(limit, result, methods)
     over = []
     for name, measured in methods.items():
         if name not in deciding and not limit.holds_value(measured):
@@ -234,7 +235,9 @@ def _worst(limit: Limit, result: Result, methods: Mapping[str, Estimate]) -> Est
     return max(candidates, key=limit.reach, default=None)
 
 
-def _deciding(limit: Limit, result: Result, methods: Mapping[str, Estimate]) -> dict[str, Estimate]:
+def _deciding_methods(
+    limit: Limit, result: Result, methods: Mapping[str, Estimate]
+) -> dict[str, Estimate]:
     """Return the methods whose bounds a pass needs within the limit.
 
     The one that joins the others, or all.
@@ -247,7 +250,7 @@ def _deciding(limit: Limit, result: Result, methods: Mapping[str, Estimate]) -> 
 
 def _all_within(limit: Limit, result: Result, methods: Mapping[str, Estimate]) -> bool:
     """Tell whether a pass has all it needs of the numbers: see `Result.joined`."""
-    deciding = _deciding(limit, result, methods)
+    deciding = _deciding_methods(limit, result, methods)
     for name, measured in methods.items():
         if name in deciding and not limit.is_met_by(measured):
             return False

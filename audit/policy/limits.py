@@ -31,6 +31,7 @@ _NOBODY = frozenset({"anyone", "na", "nobody", "noone", "none", "tba", "tbd", "t
 
 
 def _check_visible(text: str) -> str:
+    """Return a text unchanged; refuse one with characters that nobody can see."""
     if has_unseen_characters(re.sub(r"[\t\r\n]", " ", text)):
         raise _UNSEEN
     return text
@@ -49,6 +50,7 @@ def _check_words(text: str) -> str:
 
 
 def _check_person(text: str) -> str:
+    """Return the owner of a waiver unchanged; refuse words such as "nobody" for a person."""
     if re.sub(r"[^a-z]", "", text.casefold()) in _NOBODY:
         raise PydanticCustomError("nobody", "names no responsible person")
     return text
@@ -404,7 +406,7 @@ def _told_by_secrets(record: AuditRecord, card: PrivacyCard, guarantee: Guarante
     if canaries is None:
         return None
     bound = next((item for item in canaries.measurements if item.name == EPSILON), None)
-    copies = _count(canaries, "copies")
+    copies = _count_named(canaries, "copies")
     counts = _guesses(canaries)
     if not isinstance(bound, Estimate) or copies is None or counts is None:
         return None
@@ -432,13 +434,14 @@ def _guesses(canaries: Result) -> tuple[int, int, int] | None:
 
     None where the record lacks a count.
     """
-    evaluated = _count(canaries, f"{EPSILON}: evaluated")
-    guessed = _count(canaries, f"{EPSILON}: guessed")
-    right = _count(canaries, f"{EPSILON}: right")
+    evaluated = _count_named(canaries, f"{EPSILON}: evaluated")
+    guessed = _count_named(canaries, f"{EPSILON}: guessed")
+    right = _count_named(canaries, f"{EPSILON}: right")
     if evaluated is None or guessed is None or right is None:
         return None
     return evaluated, guessed, right
 
 
-def _count(result: Result, name: str) -> int | None:
+def _count_named(result: Result, name: str) -> int | None:
+    """Return the count of this name from a result; None where the result lacks it."""
     return next((count.value for count in result.counts if count.name == name), None)

@@ -35,7 +35,7 @@ def waive(decision: Decision, policy: Policy, today: dt.date) -> Decision:
     holding = []
     for waiver in policy.waivers:
         is_of_limit = (waiver.attack, waiver.metric) == (limit.attack, limit.metric)
-        if is_of_limit and _term(waiver, today) == "in force":
+        if is_of_limit and _waiver_state(waiver, today) == "in force":
             holding.append(waiver)
     if decision.outcome != "violated" or not holding:
         return decision
@@ -50,7 +50,7 @@ def register(
     used = [decision.waiver for decision in decisions if decision.waiver is not None]
     for waiver in policy.waivers:
         days = (waiver.expires - today).days
-        state: WaiverState = _term(waiver, today)
+        state: WaiverState = _waiver_state(waiver, today)
         if state == "in force" and waiver not in used:
             state = "not needed"
         elif state == "in force" and days <= SOON:
@@ -58,7 +58,7 @@ def register(
         yield RegisteredWaiver(waiver, state, days)
 
 
-def _term(waiver: Waiver, today: dt.date) -> Literal["in force", "expired", "too long"]:
+def _waiver_state(waiver: Waiver, today: dt.date) -> Literal["in force", "expired", "too long"]:
     """Tell whether a waiver has effect on a day, whatever it is for."""
     if waiver.expires < today:
         return "expired"
@@ -74,7 +74,9 @@ def verdict_on_text(policy: Policy, decisions: Sequence[Decision]) -> Verdict:
     """
     on_text = [decision for decision in decisions if decision.about_text]
     counts = count(on_text)
-    overall, reason = _overall(counts, "no limit of the policy could be checked on the text alone")
+    overall, reason = _worst_outcome(
+        counts, "no limit of the policy could be checked on the text alone"
+    )
     code, uncovered = exit_code(policy, overall, on_text)
     before = "on the text alone, "
     after = f"; no model was audited{uncovered}"
@@ -110,7 +112,9 @@ def verdict_on_model(
     on_model = [decision for decision in decisions if not decision.about_text]
     on_text = [decision for decision in decisions if decision.about_text]
     counts = count(on_model)
-    overall, reason = _overall(counts, "no limit of the policy could be checked on this model")
+    overall, reason = _worst_outcome(
+        counts, "no limit of the policy could be checked on this model"
+    )
     counted = counts.sentence if _is_checked(counts) else ""
     before = ""
     after = ""
@@ -124,7 +128,7 @@ def verdict_on_model(
     text: Overall | None = None
     text_reason = ""
     if on_text:
-        text, text_reason = _overall(count(on_text), "no limit on the text could be checked")
+        text, text_reason = _worst_outcome(count(on_text), "no limit on the text could be checked")
     worst = overall
     deciding = on_model
     gates = policy.text == "fail"
@@ -164,7 +168,7 @@ def _is_checked(counts: Counts) -> bool:
     return bool(counts.undecided or counts.examined)
 
 
-def _overall(counts: Counts, unchecked: str) -> tuple[Overall, str]:
+def _worst_outcome(counts: Counts, unchecked: str) -> tuple[Overall, str]:
     """Return the worst of what became of limits, and why.
 
     `unchecked` where nothing is known of any.
@@ -193,7 +197,7 @@ def name_unexamined(counts: Counts, record: AuditRecord, decisions: Sequence[Dec
         if decision.outcome == "not run":
             reasons.setdefault(attack, _why_not_run(record, decision))
         elif decision.outcome == "inapplicable":
-            inapplicable[_words(attack)] = None
+            inapplicable[_attack_in_words(attack)] = None
         else:
             tested.add(attack)
     untested = []
@@ -201,7 +205,7 @@ def name_unexamined(counts: Counts, record: AuditRecord, decisions: Sequence[Dec
         extent = ""
         if attack in tested:
             extent = " in part"
-        untested.append(f"{_words(attack)}{extent}: {why}")
+        untested.append(f"{_attack_in_words(attack)}{extent}: {why}")
     remarks = {"not_tested": "; ".join(untested), "inapplicable": ", ".join(inapplicable)}
     return counts.sentence_with(remarks)
 
@@ -214,7 +218,8 @@ def _why_not_run(record: AuditRecord, decision: Decision) -> str:
     return result.reason.why
 
 
-def _words(attack: str) -> str:
+def _attack_in_words(attack: str) -> str:
+    """Write the name of an attack with blanks for its underscores."""
     return attack.replace("_", " ")
 
 
@@ -277,6 +282,7 @@ def _uncovered(policy: Policy, decisions: Sequence[Decision]) -> str:
 
 
 def _attacks_with(decisions: Sequence[Decision], *outcomes: Outcome) -> set[str]:
+    """Collect the attacks with a decision of any of these outcomes."""
     return {decision.limit.attack for decision in decisions if decision.outcome in outcomes}
 
 
@@ -288,6 +294,7 @@ def _is_width(decision: Decision) -> bool:
 
 
 def _name_cause(decision: Decision) -> str:
+    """Name the limit that a decision is about, and in brackets why it is undecided."""
     cause: str | None = decision.cause
     if decision.cause in WIDTH:
         cause = "the interval lies above the limit"

@@ -37,6 +37,7 @@ class Problem(NamedTuple):
     text: str
 
     def __str__(self) -> str:
+        """Write the problem as one line: "place: text"."""
         return f"{self.place}: {self.text}"
 
 
@@ -61,13 +62,15 @@ class MetricRules(NamedTuple):
 def check_names(
     policy: Policy, metrics: Mapping[str, Collection[str]], complete: bool = True
 ) -> None:
-    """Refuse a policy that misspells something; called before a scan too, which may take hours.
+    """Raise PolicyError where a policy names an attack or metric that is not in `metrics`.
+
+    A scan checks this before it starts, as it may take hours.
 
     Args:
         policy: what to check.
         metrics: the metrics a policy may ask for, by attack.
-        complete: whether these are all the attacks there are. An older record does not know those
-            that came later: only a name close to one that it knows is then taken for a mistake.
+        complete: whether `metrics` holds all attacks there are. An older record lacks attacks that
+            came later: only a name close to one that it holds is then taken for a mistake.
 
     Raises:
         PolicyError: the policy names an attack or a metric that does not exist.
@@ -155,6 +158,7 @@ def _limit_problems(limit: Limit, rules: MetricRules) -> Iterator[str]:
 
 
 def _max_problems(metric: str, bound: float, rules: MetricRules) -> Iterator[str]:
+    """Yield why no number of a metric could exceed this maximum, or why it is out of range."""
     if rules.upper is not None and not 0 <= bound <= rules.upper:
         yield f"max {bound:g}: {_range_in_words(metric, rules.upper)}"
     elif bound == rules.upper:
@@ -166,6 +170,7 @@ def _max_problems(metric: str, bound: float, rules: MetricRules) -> Iterator[str
 
 
 def _min_problems(metric: str, bound: float, rules: MetricRules) -> Iterator[str]:
+    """Yield why a metric cannot have this minimum, or why no number could miss it."""
     if rules.upper is not None and not 0 <= bound <= rules.upper:
         yield f"min {bound:g}: {_range_in_words(metric, rules.upper)}"
     elif rules.is_leak:
@@ -175,6 +180,7 @@ def _min_problems(metric: str, bound: float, rules: MetricRules) -> Iterator[str
 
 
 def _range_in_words(metric: str, upper: float) -> str:
+    """Write in which range a metric lies; for shares, that 65 % is written 0.65."""
     words = f"{metric} lies between 0 and {upper:g}"
     if upper == 1:
         return f"{words}, so that 65 % is 0.65"
@@ -182,6 +188,7 @@ def _range_in_words(metric: str, upper: float) -> str:
 
 
 def _share_problems(limit: Limit, rules: MetricRules) -> Iterator[str]:
+    """Yield what is wrong with the share and floor that set the maximum of a count."""
     if limit.share is None and limit.floor is None:
         return
     if not rules.is_count:
@@ -242,6 +249,10 @@ def load(name_or_path: str) -> Policy:
 
 
 def _shipped_name(name: str, waived: str) -> Problem:
+    """Return the problem of a policy that has the name of a shipped one and differs from it.
+
+    `waived`: clause for the message where waivers make it differ; else empty.
+    """
     return Problem("name", TEXTS["shipped_name"].format(name=name, waived=waived))
 
 
@@ -277,7 +288,7 @@ def _with_origin(policy: Policy, toml: str, *, shipped: bool) -> Policy:
     """Add to a policy where it comes from, and how it asks less than the shipped one."""
     looser = ""
     if not shipped:
-        looser = _looser(policy)
+        looser = _how_looser(policy)
     return replace(policy, origin=Origin(toml, shipped, looser))
 
 
@@ -359,13 +370,13 @@ def _name_problems(name: str, shipped: Collection[str]) -> Iterator[Problem]:
         rule = TEXTS["name_rule"].format(longest=LONGEST_NAME)
         yield Problem("name", f"“{printable(name[:LONGEST_NAME])}”: {rule}")
     elif name not in shipped:
-        alike = next((policy for policy in shipped if _folded(policy) == _folded(name)), None)
+        alike = next((policy for policy in shipped if _fold_name(policy) == _fold_name(name)), None)
         if alike is not None:
             looks_like = f"{name!r} looks like {alike!r}, a policy of docaudit"
             yield Problem("name", f"{looks_like}: choose another name")
 
 
-def _folded(name: str) -> str:
+def _fold_name(name: str) -> str:
     """Return a name as a hurried reader sees it.
 
     That is without case and punctuation, and with look-alike characters made equal.
@@ -430,7 +441,7 @@ def identify(record: AuditRecord, policy: Policy) -> PolicyIdentity:
     return replace(identity, looser=policy.origin.looser)
 
 
-def _looser(policy: Policy) -> str:
+def _how_looser(policy: Policy) -> str:
     """Say how an owner's own policy asks less than the shipped one; empty where it does not."""
     name = COMPARED
     if policy.forgets:
@@ -438,13 +449,14 @@ def _looser(policy: Policy) -> str:
     shipped = load(name)
     clauses = [
         *_looser_limits(policy, shipped),
-        *_lacking(policy, shipped),
+        *_lacking_limits(policy, shipped),
         *_wider_gaps(policy, shipped),
     ]
     return "; ".join(clauses)
 
 
 def _looser_limits(policy: Policy, shipped: Policy) -> Iterator[str]:
+    """Yield how many limits of a policy ask less than the shipped ones; nothing where none does."""
     theirs = {(limit.attack, limit.metric): limit for limit in shipped.limits}
     count = 0
     for limit in policy.limits:
@@ -460,7 +472,7 @@ def _looser_limits(policy: Policy, shipped: Policy) -> Iterator[str]:
         )
 
 
-def _lacking(policy: Policy, shipped: Policy) -> Iterator[str]:
+def _lacking_limits(policy: Policy, shipped: Policy) -> Iterator[str]:
     """Name the shipped limits and demands that a policy does not have.
 
     Without a limit anything is met.
@@ -468,7 +480,7 @@ def _lacking(policy: Policy, shipped: Policy) -> Iterator[str]:
     limited = {(limit.attack, limit.metric) for limit in policy.limits}
     limits = [limit for limit in shipped.limits if (limit.attack, limit.metric) not in limited]
     demands = [demand for demand in shipped.demands if not _answers(policy, demand)]
-    counts = [*_counted(len(limits), "limit"), *_counted(len(demands), "demand")]
+    counts = [*_count_in_words(len(limits), "limit"), *_count_in_words(len(demands), "demand")]
     if counts:
         attacks = dict.fromkeys(limit.attack for limit in limits)
         names = [*attacks, *(demand.question for demand in demands)]
@@ -477,7 +489,8 @@ def _lacking(policy: Policy, shipped: Policy) -> Iterator[str]:
         )
 
 
-def _counted(count: int, noun: str) -> Iterator[str]:
+def _count_in_words(count: int, noun: str) -> Iterator[str]:
+    """Yield a count with its noun, "2 waivers"; nothing where it is 0."""
     if count:
         yield f"{count} {noun}" + "s" * (count > 1)
 
@@ -489,16 +502,16 @@ def _answers(policy: Policy, demand: Demand) -> bool:
 
 def _wider_gaps(policy: Policy, shipped: Policy) -> Iterator[str]:
     """Name the gaps for tasks that the shipped policy does not do without."""
-    permitted = set(_permitted(shipped))
+    permitted = set(_permitted_gaps(shipped))
     wider = []
-    for attack, task in _permitted(policy):
+    for attack, task in _permitted_gaps(policy):
         if (attack, task) not in permitted:
             wider.append(f"{attack} of {task}")
     if wider:
         yield TEXTS["wider_gaps"].format(names=", ".join(wider), shipped=shipped.name)
 
 
-def _permitted(policy: Policy) -> Iterator[tuple[str, str]]:
+def _permitted_gaps(policy: Policy) -> Iterator[tuple[str, str]]:
     """Yield the attacks that a policy does without, each with a task of models."""
     for gap in policy.gaps:
         for task in gap.tasks:
@@ -546,10 +559,10 @@ def _identify(record: AuditRecord, policy: Policy) -> PolicyIdentity:
         before = f"{declared.name} (SHA-256 {declared.sha256[:PREFIX]})"
         warning = f"another policy{same} was declared before the scan: {before}"
         return PolicyIdentity(policy.name, sha256, shipped, "another", warning)
-    return PolicyIdentity(policy.name, sha256, shipped, "declared", _late(record))
+    return PolicyIdentity(policy.name, sha256, shipped, "declared", _late_declaration(record))
 
 
-def _late(record: AuditRecord) -> str:
+def _late_declaration(record: AuditRecord) -> str:
     """Say that outcomes are older than the declaration of the policy, or may be.
 
     Empty where none is.

@@ -86,13 +86,13 @@ def _restated(finding: Finding) -> str:
     if finding.ground is Ground.CONFIRMED:
         return CONFIRMED
     if finding.ground is Ground.WITHIN:
-        return what_is_within(finding.facts.limit, _measured(finding))
+        return what_is_within(finding.facts.limit, _measured_estimate(finding))
     return ""
 
 
 def reason_of(finding: Finding) -> str:
     """Say in one sentence on what ground a limit was decided."""
-    reason = _sentence(finding)
+    reason = _reason_sentence(finding)
     if finding.also is not None:
         reason = f"{reason}; {reason_of(finding.also)}"
     if finding.least is not None:
@@ -103,7 +103,8 @@ def reason_of(finding: Finding) -> str:
     return reason
 
 
-def _sentence(finding: Finding) -> str:
+def _reason_sentence(finding: Finding) -> str:
+    """Return the sentence of a finding's ground: a fixed one, or the one its writer makes."""
     if finding.ground in SENTENCES:
         return SENTENCES[finding.ground]
     return WRITERS[finding.ground](finding)
@@ -117,14 +118,14 @@ def remedy_of(finding: Finding) -> str:
         case Remedy.OF_ATTACK:
             return _why_not_run(finding).fix
         case Remedy.OF_RECORD:
-            return _speaker(finding.also or finding).remedy
+            return _quoted_check_or_condition(finding.also or finding).remedy
         case Remedy.OTHER_ATTACK:
             names = " or ".join(finding.quoted(OtherAttacks).names)
             return TEXTS["other_attack"].format(attacks=names)
     return REMEDIES[finding.remedy]
 
 
-def _speaker(finding: Finding) -> Check | Condition:
+def _quoted_check_or_condition(finding: Finding) -> Check | Condition:
     """Return the check or condition that a finding quotes."""
     assert isinstance(finding.source, Check | Condition)
     return finding.source
@@ -134,43 +135,51 @@ def _speaker(finding: Finding) -> Check | Condition:
 
 
 def _why_not_run(finding: Finding) -> Reason:
+    """Return the stated reason why the attack of a finding did not run."""
     reason = finding.facts.result.reason
     assert reason is not None
     return reason
 
 
-def _failed(finding: Finding) -> str:
+def _failed_attack_reason(finding: Finding) -> str:
+    """Say that the attack failed, and why."""
     return f"the attack failed ({_why_not_run(finding).why})"
 
 
-def _skipped(finding: Finding) -> str:
+def _skipped_attack_reason(finding: Finding) -> str:
+    """Say that the attack was skipped, and why."""
     return f"skipped: {_why_not_run(finding).why}"
 
 
-def _no_data(finding: Finding) -> str:
+def _no_data_reason(finding: Finding) -> str:
+    """Say that the attack was not run for lack of data, and which data it lacks."""
     return f"{NOT_RUN}: {_why_not_run(finding).why}"
 
 
-def _not_run(finding: Finding) -> str:
+def _stated_reason(finding: Finding) -> str:
+    """Return the words of the record on why the attack was not run."""
     return _why_not_run(finding).why
 
 
-def _inapplicable(finding: Finding) -> str:
+def _inapplicable_reason(finding: Finding) -> str:
+    """Say why the attack, or its number, does not apply to this model."""
     number = finding.facts.number
     if isinstance(number, Unresolved):
         return number.reason
     return _why_not_run(finding).why
 
 
-def _gap(finding: Finding) -> str:
+def _unpermitted_gap_reason(finding: Finding) -> str:
+    """Say that the attack does not apply to this model, and that the policy permits no such gap."""
     gap = "the attack does not apply to this model, and the policy permits no such gap"
-    return f"{gap}: {_inapplicable(finding)}"
+    return f"{gap}: {_inapplicable_reason(finding)}"
 
 
 # Of numbers that could not be had, or that no model could exceed.
 
 
 def _cannot_exceed(finding: Finding) -> str:
+    """Say that there are too few units for their count to exceed the limit."""
     number = finding.facts.number
     assert isinstance(number, Estimate)
     total = number.n
@@ -180,24 +189,28 @@ def _cannot_exceed(finding: Finding) -> str:
     return f"there are only {total} {number.unit}: the count cannot exceed {most:g}"
 
 
-def _unresolved(finding: Finding) -> Unresolved:
+def _unresolved_number(finding: Finding) -> Unresolved:
+    """Return the number of a finding, which is one that could not be measured."""
     number = finding.facts.number
     assert isinstance(number, Unresolved)
     return number
 
 
 def _no_units(finding: Finding) -> str:
-    number = _unresolved(finding)
+    """Say why a number could not be measured, how many units it has, and which were left out."""
+    number = _unresolved_number(finding)
     return f"{number.reason} (n = {number.n}){_left_out_units(finding)}"
 
 
 def _few_units(finding: Finding) -> str:
-    number = _unresolved(finding)
+    """Say that a number has too few units, how many it needs, and which were left out."""
+    number = _unresolved_number(finding)
     few = f"{number.reason} (n = {number.n}; {number.needed} needed)"
     return f"{few}{_left_out_units(finding)}"
 
 
 def _untried_units(finding: Finding) -> str:
+    """Say that a number has too few units among those that were tried."""
     return f"{_few_units(finding)}, among those tried"
 
 
@@ -212,24 +225,28 @@ def _left_out_units(finding: Finding) -> str:
 # Of estimates.
 
 
-def _confounded(finding: Finding) -> str:
+def _confounded_reason(finding: Finding) -> str:
+    """Return the record's words on what else than memory explains the attack's numbers."""
     confounded = finding.facts.result.confounded
     assert confounded is not None
     return confounded
 
 
 def _not_confirmed(finding: Finding) -> str:
+    """Say that a leak over the limit is not significant among all limits, with its p-value."""
     reason = TEXTS["not_confirmed"].format(p=finding.p_value, level=SIGNIFICANCE)
     if finding.source is None:
         return reason
     return f"{finding.quoted(Check).reason}; {reason}"
 
 
-def _weakened(finding: Finding) -> str:
+def _weakened_attacker_reason(finding: Finding) -> str:
+    """Say that the attacker was weakened, and by which ablations."""
     return f"the attacker was weakened: {', '.join(finding.facts.result.ablations)}"
 
 
-def _weak(finding: Finding) -> str:
+def _weak_attacker_reason(finding: Finding) -> str:
+    """Say that the attacker is too weak: its strength, and what the policy asks for."""
     power = finding.facts.power
     assert power is not None
     name = "power"
@@ -241,25 +258,30 @@ def _weak(finding: Finding) -> str:
 
 
 def _unresolved_usefulness(finding: Finding) -> str:
+    """Say that the model's accuracy could not be measured, and why."""
     item = finding.quoted(Unresolved)
     name = _name_of_usefulness(item.name)
     return f"the model's accuracy could not be measured ({name}: {item.reason})"
 
 
-def _useless(finding: Finding) -> str:
+def _useless_model_reason(finding: Finding) -> str:
+    """Say that the model does not do its task: its held-out score beside the commonest answer's."""
     item = finding.quoted(Estimate)
     return TEXTS["does_not_answer"].format(name=_name_of_usefulness(item.name), item=item)
 
 
 def _name_of_usefulness(name: str) -> str:
+    """Write the name of a measure of usefulness in words: "held-out field accuracy"."""
     return f"held-out {name.replace('_', ' ')}"
 
 
 def _check_or_condition(finding: Finding) -> str:
-    return _speaker(finding).reason
+    """Return the reason that the quoted check or condition gives."""
+    return _quoted_check_or_condition(finding).reason
 
 
-def _left_out(finding: Finding) -> str:
+def _left_out_reason(finding: Finding) -> str:
+    """Say how many units of one side were left out, and how many the policy allows."""
     left_out = finding.quoted(LeftOut)
     return TEXTS["left_out"].format(
         gone=left_out.gone,
@@ -270,7 +292,8 @@ def _left_out(finding: Finding) -> str:
     )
 
 
-def _uncovered(finding: Finding) -> str:
+def _low_coverage_reason(finding: Finding) -> str:
+    """Say how few possible leaks were tried in each category, and what the policy asks for."""
     shortfall = finding.quoted(Shortfall)
     metric = finding.facts.limit.metric
     places = [
@@ -281,20 +304,23 @@ def _uncovered(finding: Finding) -> str:
     return f"{few}; the policy asks for {shortfall.share:.0%}"
 
 
-def _crosses(finding: Finding) -> str:
+def _crossing_interval_reason(finding: Finding) -> str:
+    """Say that the interval crosses the limit; of a count, what it shows and does not exclude."""
     if finding.facts.limit.holds != "estimate":
         return "the interval crosses the limit"
-    return TEXTS["count_over"].format(range=count_range(_measured(finding)))
+    return TEXTS["count_over"].format(range=count_range(_measured_estimate(finding)))
 
 
-def _measured(finding: Finding) -> Estimate:
+def _measured_estimate(finding: Finding) -> Estimate:
+    """Return the estimate that a finding rests on."""
     assert finding.measured is not None
     return finding.measured
 
 
-def _within(finding: Finding) -> str:
+def _met_limit_reason(finding: Finding) -> str:
+    """Say which number lies within a limit that is met, and on which part of the possible leaks."""
     limit = finding.facts.limit
-    words = what_is_within(limit, _measured(finding))
+    words = what_is_within(limit, _measured_estimate(finding))
     return f"{words}{_coverage_clause(limit, finding.facts.result)}"
 
 
@@ -337,31 +363,32 @@ def _coverage_clause(limit: Limit, result: Result) -> str:
 
 
 def _is_little(item: Coverage, metric: str) -> bool:
+    """Test whether only a small share of one category's possible leaks lies behind a metric."""
     return item.category != "all" and item.behind(metric) < LITTLE * item.total
 
 
 WRITERS: dict[Ground, Callable[[Finding], str]] = {
-    Ground.FAILED: _failed,
-    Ground.SKIPPED: _skipped,
-    Ground.NO_DATA: _no_data,
-    Ground.NOT_RUN: _not_run,
-    Ground.INAPPLICABLE: _inapplicable,
-    Ground.GAP: _gap,
+    Ground.FAILED: _failed_attack_reason,
+    Ground.SKIPPED: _skipped_attack_reason,
+    Ground.NO_DATA: _no_data_reason,
+    Ground.NOT_RUN: _stated_reason,
+    Ground.INAPPLICABLE: _inapplicable_reason,
+    Ground.GAP: _unpermitted_gap_reason,
     Ground.CANNOT_EXCEED: _cannot_exceed,
     Ground.NO_UNITS: _no_units,
     Ground.UNTRIED_UNITS: _untried_units,
     Ground.FEW_UNITS: _few_units,
-    Ground.CONFOUNDED: _confounded,
+    Ground.CONFOUNDED: _confounded_reason,
     Ground.NOT_CONFIRMED: _not_confirmed,
-    Ground.WEAKENED: _weakened,
-    Ground.WEAK: _weak,
+    Ground.WEAKENED: _weakened_attacker_reason,
+    Ground.WEAK: _weak_attacker_reason,
     Ground.UNRESOLVED_USEFULNESS: _unresolved_usefulness,
-    Ground.USELESS: _useless,
+    Ground.USELESS: _useless_model_reason,
     Ground.CHECK: _check_or_condition,
     Ground.CONDITION: _check_or_condition,
-    Ground.LEFT_OUT: _left_out,
-    Ground.UNCOVERED: _uncovered,
-    Ground.WITHIN: _within,
-    Ground.CROSSES: _crosses,
+    Ground.LEFT_OUT: _left_out_reason,
+    Ground.UNCOVERED: _low_coverage_reason,
+    Ground.WITHIN: _met_limit_reason,
+    Ground.CROSSES: _crossing_interval_reason,
 }
 """What writes the sentence of a ground that quotes the record."""

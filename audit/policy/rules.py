@@ -34,17 +34,18 @@ REFERENCE_POWER = "reference_power"
 
 def decide(facts: LimitFacts) -> Finding:
     """Decide one limit by the first rule that finds something."""
-    finding = _first(RULES, facts)
+    finding = _first_finding(RULES, facts)
     assert finding is not None
     return finding
 
 
 def hindrance(facts: LimitFacts) -> Finding | None:
     """Find what speaks against a pass whatever the interval; None where nothing does."""
-    return _first(HINDRANCES, facts)
+    return _first_finding(HINDRANCES, facts)
 
 
-def _first(rules: Sequence[Rule], facts: LimitFacts) -> Finding | None:
+def _first_finding(rules: Sequence[Rule], facts: LimitFacts) -> Finding | None:
+    """Return the finding of the first rule that makes one; None where none does."""
     for rule in rules:
         finding = rule(facts)
         if finding is not None:
@@ -61,15 +62,15 @@ def attack_is_unknown(facts: LimitFacts) -> Finding | None:
         return None
     remedy = Remedy.SCAN_WITH_THIS_VERSION
     if not facts.limit.required:
-        return _excused(facts, Ground.UNKNOWN_ATTACK, remedy)
-    return _undecided(facts, Ground.UNKNOWN_ATTACK, remedy, "unmeasured")
+        return _excused_finding(facts, Ground.UNKNOWN_ATTACK, remedy)
+    return _undecided_finding(facts, Ground.UNKNOWN_ATTACK, remedy, "unmeasured")
 
 
 def number_is_lacking(facts: LimitFacts) -> Finding | None:
     """Leave open a limit on a number that a completed attack did not give."""
     if facts.result.reason is not None or facts.number is not None:
         return None
-    return _undecided(facts, Ground.NO_NUMBER, Remedy.RUN_AGAIN, "unmeasured")
+    return _undecided_finding(facts, Ground.NO_NUMBER, Remedy.RUN_AGAIN, "unmeasured")
 
 
 def attack_does_not_apply(facts: LimitFacts) -> Finding | None:
@@ -84,7 +85,7 @@ def attack_failed(facts: LimitFacts) -> Finding | None:
     """Leave open a limit on an attack that broke down."""
     if facts.result.reason is None or facts.result.status != "failed":
         return None
-    return _undecided(facts, Ground.FAILED, Remedy.REPORT_FAILURE, "unmeasured")
+    return _undecided_finding(facts, Ground.FAILED, Remedy.REPORT_FAILURE, "unmeasured")
 
 
 def attack_was_not_run(facts: LimitFacts) -> Finding | None:
@@ -103,16 +104,16 @@ def attack_was_not_run(facts: LimitFacts) -> Finding | None:
         ground = Ground.NO_DATA
     is_optional = not facts.limit.required or facts.permitted
     if reason.kind == "data" and is_optional:
-        return _excused(facts, ground, Remedy.OF_ATTACK)
-    return _undecided(facts, ground, Remedy.OF_ATTACK, "unmeasured")
+        return _excused_finding(facts, ground, Remedy.OF_ATTACK)
+    return _undecided_finding(facts, ground, Remedy.OF_ATTACK, "unmeasured")
 
 
-def _undecided(facts: LimitFacts, ground: Ground, remedy: Remedy, cause: Cause) -> Finding:
+def _undecided_finding(facts: LimitFacts, ground: Ground, remedy: Remedy, cause: Cause) -> Finding:
     """Leave a limit undecided without a number."""
     return Finding(facts, "undecided", ground, remedy, cause)
 
 
-def _excused(facts: LimitFacts, ground: Ground, remedy: Remedy) -> Finding:
+def _excused_finding(facts: LimitFacts, ground: Ground, remedy: Remedy) -> Finding:
     """Call a limit not run, as the policy does without it."""
     return Finding(facts, "not run", ground, remedy)
 
@@ -123,15 +124,15 @@ def _inapplicable(facts: LimitFacts) -> Finding:
     if not record.target.is_model or facts.permitted:
         return Finding(facts, "inapplicable", Ground.INAPPLICABLE)
     if record.target.family == SERVED:
-        return _undecided(facts, Ground.GAP, Remedy.AUDIT_WEIGHTS, "gap")
+        return _undecided_finding(facts, Ground.GAP, Remedy.AUDIT_WEIGHTS, "gap")
     possible = []
     for attack in _asking_the_same(facts.limit.attack):
         result = record.results.get(attack)
         if result is None or result.status != "inapplicable":
             possible.append(attack)
     if not possible:
-        return _undecided(facts, Ground.GAP, Remedy.NO_OTHER_ATTACK, "gap")
-    finding = _undecided(facts, Ground.GAP, Remedy.OTHER_ATTACK, "gap")
+        return _undecided_finding(facts, Ground.GAP, Remedy.NO_OTHER_ATTACK, "gap")
+    finding = _undecided_finding(facts, Ground.GAP, Remedy.OTHER_ATTACK, "gap")
     return replace(finding, source=OtherAttacks(tuple(possible)))
 
 
@@ -159,11 +160,11 @@ def count_cannot_exceed(facts: LimitFacts) -> Finding | None:
         return None
     if number.total is None and facts.untried:
         # It counts what was tried alone, as records of older versions do.
-        finding = _undecided(facts, Ground.CANNOT_EXCEED, Remedy.ALL, "unresolved")
+        finding = _undecided_finding(facts, Ground.CANNOT_EXCEED, Remedy.ALL, "unresolved")
         return _with_objection(finding)
     if not facts.limit.required:
-        return _excused(facts, Ground.CANNOT_EXCEED, Remedy.MORE)
-    finding = _undecided(facts, Ground.CANNOT_EXCEED, Remedy.MORE, "unresolved")
+        return _excused_finding(facts, Ground.CANNOT_EXCEED, Remedy.MORE)
+    finding = _undecided_finding(facts, Ground.CANNOT_EXCEED, Remedy.MORE, "unresolved")
     return _with_objection(finding)
 
 
@@ -180,7 +181,7 @@ def number_lacks_a_reference(facts: LimitFacts) -> Finding | None:
     number = facts.number
     if not isinstance(number, Unresolved) or number.needed is not None or number.lacks is None:
         return None
-    return _undecided(facts, Ground.NO_UNITS, REFERENCES[number.lacks], "unmeasured")
+    return _undecided_finding(facts, Ground.NO_UNITS, REFERENCES[number.lacks], "unmeasured")
 
 
 def number_cannot_be_had(facts: LimitFacts) -> Finding | None:
@@ -189,7 +190,7 @@ def number_cannot_be_had(facts: LimitFacts) -> Finding | None:
     if not isinstance(number, Unresolved) or number.needed is not None:
         return None
     remedy = _remedy_for_units(facts, number, Remedy.AGAIN)
-    finding = _undecided(facts, Ground.NO_UNITS, remedy, "unmeasured")
+    finding = _undecided_finding(facts, Ground.NO_UNITS, remedy, "unmeasured")
     return replace(finding, source=_count_left_out(facts, number))
 
 
@@ -200,7 +201,7 @@ def units_were_left_untried(facts: LimitFacts) -> Finding | None:
         return None
     if facts.smaller_side < number.needed or not facts.untried:
         return None
-    finding = _undecided(facts, Ground.UNTRIED_UNITS, Remedy.ALL, "unresolved")
+    finding = _undecided_finding(facts, Ground.UNTRIED_UNITS, Remedy.ALL, "unresolved")
     return _with_objection(finding)
 
 
@@ -215,8 +216,8 @@ def units_are_too_few(facts: LimitFacts) -> Finding | None:
     remedy = _remedy_for_units(facts, number, Remedy.MORE)
     source = _count_left_out(facts, number)
     if not facts.limit.required and not facts.result.ablations:
-        return replace(_excused(facts, Ground.FEW_UNITS, remedy), source=source)
-    finding = _undecided(facts, Ground.FEW_UNITS, remedy, "unresolved")
+        return replace(_excused_finding(facts, Ground.FEW_UNITS, remedy), source=source)
+    finding = _undecided_finding(facts, Ground.FEW_UNITS, remedy, "unresolved")
     return _with_objection(replace(finding, source=source))
 
 
@@ -246,7 +247,7 @@ def _with_objection(finding: Finding) -> Finding:
     facts = finding.facts
     if facts.about_text:
         return finding
-    objection = _first((numbers_are_confounded, *OBJECTIONS), facts)
+    objection = _first_finding((numbers_are_confounded, *OBJECTIONS), facts)
     if objection is None:
         return finding
     remedy = objection.remedy
@@ -287,7 +288,7 @@ def numbers_are_confounded(facts: LimitFacts) -> Finding | None:
         remedy = Remedy.STATE_RULE
     elif facts.confounding is not None:
         remedy = Remedy.OF_RECORD
-    finding = _open(facts, Ground.CONFOUNDED, remedy, "confounded")
+    finding = _open_with_number(facts, Ground.CONFOUNDED, remedy, "confounded")
     return replace(finding, source=facts.confounding)
 
 
@@ -300,14 +301,14 @@ def interval_lies_over(facts: LimitFacts) -> Finding | None:
         return None
     check = facts.check
     if check is not None and check.cause == "alarm":
-        finding = _open(facts, Ground.NOT_CONFIRMED, Remedy.OF_RECORD, "alarm")
+        finding = _open_with_number(facts, Ground.NOT_CONFIRMED, Remedy.OF_RECORD, "alarm")
         finding = replace(finding, source=check)
     else:
-        finding = _open(facts, Ground.NOT_CONFIRMED, Remedy.MORE, "wide")
+        finding = _open_with_number(facts, Ground.NOT_CONFIRMED, Remedy.MORE, "wide")
     return replace(finding, measured=facts.over, p_value=facts.p_of(facts.over))
 
 
-def _open(facts: LimitFacts, ground: Ground, remedy: Remedy, cause: Cause) -> Finding:
+def _open_with_number(facts: LimitFacts, ground: Ground, remedy: Remedy, cause: Cause) -> Finding:
     """Leave a limit undecided, with the number that stands most against a pass."""
     return Finding(facts, "undecided", ground, remedy, cause, facts.worst, facts.p_worst)
 
@@ -316,7 +317,7 @@ def attacker_was_weakened(facts: LimitFacts) -> Finding | None:
     """Let nothing pass that a weakened attacker measured."""
     if not facts.result.ablations:
         return None
-    return _open(facts, Ground.WEAKENED, Remedy.AGAIN, "weakened")
+    return _open_with_number(facts, Ground.WEAKENED, Remedy.AGAIN, "weakened")
 
 
 def attacker_is_too_weak(facts: LimitFacts) -> Finding | None:
@@ -327,10 +328,10 @@ def attacker_is_too_weak(facts: LimitFacts) -> Finding | None:
     if facts.result.power == REFERENCE_POWER:
         remedy = Remedy.STRONGER_REFERENCE
     if facts.power is None:
-        return _open(facts, Ground.UNMEASURED_POWER, remedy, "weak")
+        return _open_with_number(facts, Ground.UNMEASURED_POWER, remedy, "weak")
     if facts.power.value >= facts.limit.min_power:
         return None
-    return _open(facts, Ground.WEAK, remedy, "weak")
+    return _open_with_number(facts, Ground.WEAK, remedy, "weak")
 
 
 def pages_are_written_otherwise(facts: LimitFacts) -> Finding | None:
@@ -340,7 +341,7 @@ def pages_are_written_otherwise(facts: LimitFacts) -> Finding | None:
     """
     for check in _alarms_of_scan(facts):
         if check.name == WAY_OF_WRITING:
-            return _quoting(facts, check)
+            return _open_by_check(facts, check)
     return None
 
 
@@ -348,7 +349,7 @@ def model_does_not_do_its_task(facts: LimitFacts) -> Finding | None:
     """Let nothing pass where the model does not do its task: then its silence says nothing."""
     utility = facts.record.utility
     if not utility:
-        return _open(facts, Ground.UNMEASURED_USEFULNESS, Remedy.ASK_ALIKE, "useless")
+        return _open_with_number(facts, Ground.UNMEASURED_USEFULNESS, Remedy.ASK_ALIKE, "useless")
     for item in utility:
         ground = None
         if isinstance(item, Unresolved):
@@ -356,7 +357,7 @@ def model_does_not_do_its_task(facts: LimitFacts) -> Finding | None:
         elif item.null is not None and item.low <= item.null:
             ground = Ground.USELESS
         if ground is not None:
-            finding = _open(facts, ground, Remedy.ASK_ALIKE, "useless")
+            finding = _open_with_number(facts, ground, Remedy.ASK_ALIKE, "useless")
             return replace(finding, source=item)
     return None
 
@@ -364,22 +365,23 @@ def model_does_not_do_its_task(facts: LimitFacts) -> Finding | None:
 def scan_raises_an_alarm(facts: LimitFacts) -> Finding | None:
     """Let nothing pass where a check of the whole scan speaks for a leak."""
     for check in _alarms_of_scan(facts):
-        return _quoting(facts, check)
+        return _open_by_check(facts, check)
     return None
 
 
 def _alarms_of_scan(facts: LimitFacts) -> Iterator[Check]:
+    """Yield the checks of the whole scan that raise an alarm about the limit's attack."""
     for check in facts.record.checks:
         if check.cause == "alarm" and check.concerns(facts.limit.attack) and check.fires:
             yield check
 
 
-def _quoting(facts: LimitFacts, check: Check) -> Finding:
+def _open_by_check(facts: LimitFacts, check: Check) -> Finding:
     """Leave a limit undecided in the words of a check."""
     cause: Cause = "confounded"
     if check.cause == "alarm":
         cause = "alarm"
-    finding = _open(facts, Ground.CHECK, Remedy.OF_RECORD, cause)
+    finding = _open_with_number(facts, Ground.CHECK, Remedy.OF_RECORD, cause)
     return replace(finding, source=check)
 
 
@@ -393,7 +395,9 @@ def too_much_was_left_out(facts: LimitFacts) -> Finding | None:
             gone = unread.get(side, 0)
             total = gone + compared.get(side, 0)
             if gone > most * total:
-                finding = _open(facts, Ground.LEFT_OUT, Remedy.TRAINING_LABELS, "uncovered")
+                finding = _open_with_number(
+                    facts, Ground.LEFT_OUT, Remedy.TRAINING_LABELS, "uncovered"
+                )
                 return replace(finding, source=LeftOut(gone, total, side, unit, most))
     return None
 
@@ -402,7 +406,7 @@ def attack_raises_a_check(facts: LimitFacts) -> Finding | None:
     """Let nothing pass where a check of the attack fires that bears on the metric."""
     if facts.check is None:
         return None
-    return _quoting(facts, facts.check)
+    return _open_by_check(facts, facts.check)
 
 
 def condition_is_not_shown(facts: LimitFacts) -> Finding | None:
@@ -412,7 +416,7 @@ def condition_is_not_shown(facts: LimitFacts) -> Finding | None:
     cause: Cause = "weak"
     if facts.condition.state == "unmeasured":
         cause = "unmeasured"
-    finding = _open(facts, Ground.CONDITION, Remedy.OF_RECORD, cause)
+    finding = _open_with_number(facts, Ground.CONDITION, Remedy.OF_RECORD, cause)
     return replace(finding, source=facts.condition)
 
 
@@ -435,7 +439,7 @@ def scan_objects(facts: LimitFacts) -> Finding | None:
     """
     if facts.about_text:
         return attack_raises_a_check(facts)
-    return _first(OBJECTIONS, facts)
+    return _first_finding(OBJECTIONS, facts)
 
 
 def too_little_is_covered(facts: LimitFacts) -> Finding | None:
@@ -459,11 +463,11 @@ def _falls_short(
     if share is None:
         return None
     if not places:
-        return _open(facts, Ground.UNKNOWN_COVERAGE, Remedy.RUN_AGAIN, "uncovered")
+        return _open_with_number(facts, Ground.UNKNOWN_COVERAGE, Remedy.RUN_AGAIN, "uncovered")
     short = [item for item in places if item.behind(facts.limit.metric) < share * item.total]
     if not short:
         return None
-    finding = _open(facts, Ground.UNCOVERED, Remedy.MORE_OF_THEM, "uncovered")
+    finding = _open_with_number(facts, Ground.UNCOVERED, Remedy.MORE_OF_THEM, "uncovered")
     return replace(finding, source=Shortfall(tuple(short), share))
 
 
@@ -488,7 +492,7 @@ def interval_crosses(facts: LimitFacts) -> Finding:
     remedy = Remedy.MORE
     if facts.worst is not None and facts.worst.unit == "providers":
         remedy = Remedy.MORE_PROVIDERS
-    return _open(facts, Ground.CROSSES, remedy, "wide")
+    return _open_with_number(facts, Ground.CROSSES, remedy, "wide")
 
 
 RULES: tuple[Rule, ...] = (

@@ -94,6 +94,7 @@ def name_documents(record: AuditRecord | None, text: str) -> str:
 
 
 def _explain_undecided(verdict: Verdict) -> str:
+    """Return the reason of an undecided verdict, with what it means for the pass, as sentences."""
     reason = verdict.reason_with("").strip(" :,;")
     sentences = f"{sentence_case(reason)}. " if reason else ""
     if verdict.exit_code == 0:
@@ -106,10 +107,10 @@ def findings(facts: Facts) -> Iterator[str]:
     for row in facts.in_order:
         if row.open_causes:
             few = "; too few to say more" if row.open_causes <= {"wide", "unresolved"} else ""
-            yield f"{row.attack}: {_found(row)}{few}"
+            yield f"{row.attack}: {_found_sentence(row)}{few}"
 
 
-def _found(row: QuestionFacts) -> str:
+def _found_sentence(row: QuestionFacts) -> str:
     """Say what an attack found, and what the same attacker reaches elsewhere."""
     if row.plainest is None:
         return "nothing could be measured"
@@ -135,20 +136,21 @@ def decides_most(facts: Facts) -> str:
         return ""
     remedy = step.remedy
     if remedy == ALL:
-        remedy = _rerun(facts) or ALL
+        remedy = _rerun_hint(facts) or ALL
     reason = f"{step.reason}; " if step.reason else ""
     more = ""
     if step.documents is not None:
-        more = f" (the data set holds {step.documents:,}: {_rerun(facts)})"
+        more = f" (the data set holds {step.documents:,}: {_rerun_hint(facts)})"
     return f"{_to_decide(step)}: {reason}{remedy}{more}."
 
 
 def _to_decide(step: NextStep) -> str:
+    """Write how many undecided limits a step decides: "To decide 2 of 3 undecided limits"."""
     limits = "limit" if step.open == 1 else "limits"
     return f"To decide {step.decides} of {step.open} undecided {limits}"
 
 
-def _rerun(facts: Facts) -> str:
+def _rerun_hint(facts: Facts) -> str:
     """Say without which options a scan tries all documents; empty where it tried all."""
     options = []
     if facts.record.share < 1:

@@ -50,11 +50,11 @@ def compare(
     previous: AuditRecord, earlier: Verdict, record: AuditRecord, verdict: Verdict
 ) -> Changes:
     """Compare an audit with an earlier one; both verdicts are of the same policy."""
-    earlier_decisions = {_key(decision): decision for decision in earlier.decisions}
+    earlier_decisions = {_limit_key(decision): decision for decision in earlier.decisions}
     rows = [
-        _row(earlier_decisions[_key(decision)], decision)
+        _change_row(earlier_decisions[_limit_key(decision)], decision)
         for decision in verdict.decisions
-        if _key(decision) in earlier_decisions
+        if _limit_key(decision) in earlier_decisions
     ]
     changed = [row for row in rows if (row.before, row.before_outcome) != (row.after, row.outcome)]
     sides = zip(COMPARED, _identity(previous), _identity(record), strict=True)
@@ -68,7 +68,8 @@ def compare(
     )
 
 
-def _key(decision: Decision) -> tuple[str, str]:
+def _limit_key(decision: Decision) -> tuple[str, str]:
+    """Return attack and metric of a decision's limit, the key that pairs it with an earlier one."""
     return decision.limit.attack, decision.limit.metric
 
 
@@ -78,19 +79,21 @@ def _identity(record: AuditRecord) -> Sequence[object]:
     return record.target.sha256, record.corpus.sha256, sampling, record.seed
 
 
-def _row(old: Decision, new: Decision) -> ChangeRow:
+def _change_row(old: Decision, new: Decision) -> ChangeRow:
+    """Make the table row that compares two decisions on a limit, both with number and outcome."""
     text = text_of(new.limit.attack)
     return ChangeRow(
         title=text.title or new.limit.attack,
         label=text.label(new.limit.metric),
-        before=_number(old),
+        before=_number_with_interval(old),
         before_outcome=OUTCOME_LABELS[old.outcome],
-        after=_number(new),
+        after=_number_with_interval(new),
         outcome=OUTCOME_LABELS[new.outcome],
     )
 
 
-def _number(decision: Decision) -> str:
+def _number_with_interval(decision: Decision) -> str:
+    """Write the measured number of a decision with its interval; empty where none was measured."""
     item = decision.measured
     if item is None:
         return ""

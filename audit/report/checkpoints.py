@@ -220,4 +220,5 @@ def weaknesses(stops: Sequence[Stop]) -> list[str]:
 
 
 def _reference_digests(record: AuditRecord) -> frozenset[tuple[str, str]]:
+    """Return role and sha256 of each reference model of a record."""
     return frozenset((item.role, item.card.sha256) for item in record.references)

@@ -381,6 +381,7 @@ def _outcome_for(facts: Facts, evidence: Evidence, attack: str) -> str:
 
 
 def _metric_counts(evidence: Evidence, metric: str) -> bool:
+    """Test whether the evidence is about a metric: it names the metric, or names none at all."""
     return not evidence.metrics or metric in evidence.metrics
 
 
@@ -402,6 +403,7 @@ def coverage_of(result: Result) -> Coverage | None:
 
 
 def _threat_row(facts: Facts, attack: str) -> ThreatRow:
+    """Make a table row of what an attacker needs: access, knowledge and cost of the attack."""
     threat = text_of(attack).threat
     title = title_of(attack)
     result = facts.record.completed.get(attack)

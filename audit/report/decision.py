@@ -111,14 +111,14 @@ def decision_view(facts: Facts) -> DecisionView:
     questions = [_question(facts, row) for row in facts.rows]
     return DecisionView(
         number=_report_number(record, verdict),
-        title=_title(record),
+        title=_short_subject(record),
         outcome=facts.outcome,
         stamp=_stamp(facts),
-        word=_word(facts),
+        word=_outcome_word(facts),
         headline=headline(facts),
         consequences=tuple(_consequences(facts))[:MOST_CONSEQUENCES],
         explanation=explanation(facts),
-        counts=f"{_counts(verdict)}{looser_policy(verdict)}{findings_outside(facts)}",
+        counts=f"{_counts_sentence(verdict)}{looser_policy(verdict)}{findings_outside(facts)}",
         questions=tuple(questions[:MOST_ROWS]),
         leak=_leak_sentence(facts.rows[:MOST_ROWS]),
         more_questions=max(0, len(questions) - MOST_ROWS),
@@ -127,7 +127,8 @@ def decision_view(facts: Facts) -> DecisionView:
     )
 
 
-def _title(record: AuditRecord) -> str:
+def _short_subject(record: AuditRecord) -> str:
+    """Return the name of what was audited, cut at `LONGEST_TITLE` letters."""
     name = printable(record.subject)
     if len(name) <= LONGEST_TITLE:
         return name
@@ -135,18 +136,20 @@ def _title(record: AuditRecord) -> str:
 
 
 def _stamp(facts: Facts) -> str:
+    """Return the stamp of page one for the outcome; without a model it has words of its own."""
     if facts.record.target.is_model:
         return STAMPS[facts.outcome]
     return STAMPS[f"{facts.outcome} without a model"]
 
 
-def _word(facts: Facts) -> str:
+def _outcome_word(facts: Facts) -> str:
+    """Return the outcome in capitals, as the verdict's stamp where both outcomes are the same."""
     if facts.outcome == facts.verdict.overall:
         return facts.verdict.stamp
     return LABELS["outcomes"][facts.outcome].upper()
 
 
-def _counts(verdict: Verdict) -> str:
+def _counts_sentence(verdict: Verdict) -> str:
     """Count the limits; what passes names what was not tested, elsewhere the open limits say it."""
     if verdict.overall in ("passed", "waived"):
         return verdict.reason
@@ -169,12 +172,13 @@ def _report_number(record: AuditRecord, verdict: Verdict) -> str:
 
 
 def _question(facts: Facts, row: QuestionFacts) -> Question:
+    """Lay out the question of an attack for page one: both sides' numbers, outcome and limits."""
     text = text_of(row.attack)
     trained, unseen = _side_texts(row)
     reached = ""
     limit_row = None
     if row.deciding is not None and row.measured is not None:
-        reached = _reached(row.deciding, row.measured)
+        reached = _number_against_limit(row.deciding, row.measured)
         limit_row = decision_row(row.deciding, text)
     return Question(
         attack=row.attack,
@@ -185,8 +189,8 @@ def _question(facts: Facts, row: QuestionFacts) -> Question:
         unseen=unseen,
         reached=reached,
         row=limit_row,
-        limits=_limits(row),
-        note=_note(facts, row),
+        limits=_count_alike_limits(row),
+        note=_note_on_row(facts, row),
     )
 
 
@@ -203,13 +207,14 @@ def _leak_sentence(rows: Sequence[QuestionFacts]) -> str:
     return words["less in rows"].format(rows=places)
 
 
-def _limits(row: QuestionFacts) -> str:
+def _count_alike_limits(row: QuestionFacts) -> str:
+    """Write how many limits on the attack have its worst outcome: "2 of 3 limits"; "" of none."""
     if not row.n_limits:
         return ""
     return f"{row.n_alike} of {row.n_limits} {'limit' if row.n_limits == 1 else 'limits'}"
 
 
-def _note(facts: Facts, row: QuestionFacts) -> str:
+def _note_on_row(facts: Facts, row: QuestionFacts) -> str:
     """Say why the numbers of a row decide nothing, or what they are about; often empty."""
     if row.explained is not None:
         return f"No limit can be met on these numbers: {row.explained}."
@@ -223,7 +228,7 @@ def _note(facts: Facts, row: QuestionFacts) -> str:
     return " ".join(notes)
 
 
-def _reached(decision: Decision, measured: Estimate) -> str:
+def _number_against_limit(decision: Decision, measured: Estimate) -> str:
     """Write the number of a limit, its interval and the limit.
 
     An area as the share of pairs told apart rightly.
@@ -302,10 +307,11 @@ def _counted_sentence(row: QuestionFacts) -> str:
 
 
 def _risk(facts: Facts) -> Risk:
-    return Risk(_who(facts.record), _attacker(facts), _kinds_text(facts))
+    """Return who is at risk, what the attackers have, and which kinds of values came back."""
+    return Risk(_people_at_risk(facts.record), _attacker(facts), _kinds_text(facts))
 
 
-def _who(record: AuditRecord) -> str:
+def _people_at_risk(record: AuditRecord) -> str:
     """Say whose documents are at risk."""
     documents = record.corpus.documents
     if record.target.is_model:
@@ -358,4 +364,5 @@ def _most_kinds(kinds: Sequence[KindFacts]) -> str:
 
 
 def _kind_label(kind: KindFacts) -> str:
+    """Return the label of a category of values; the category itself where it has none."""
     return CATEGORY_LABELS.get(kind.category, kind.category)

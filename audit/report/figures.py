@@ -178,6 +178,7 @@ def _bars_legend(bars: Iterable[int], kinds: Sequence[str], labels: Mapping[str,
 
 
 def _bar_look(kind: int) -> str:
+    """Return the look of the bars of a kind, given by its number; the looks repeat."""
     looks: list[str] = STYLE["bars"]
     return looks[kind % len(looks)]
 
@@ -299,6 +300,7 @@ def _line_look(label: str, labels: Sequence[str]) -> Mapping[str, str]:
 
 
 def _line_sign(look: Mapping[str, str]) -> list[tuple[float, float, str, str]]:
+    """Return the legend's sign of a line: a piece of it, then its mark."""
     return [(0.0, 3.15, "h18", look["line"]), (9.0, 3.15, look["sign"], look["mark"])]
 
 

@@ -113,6 +113,7 @@ def _missing_letters(document: Any) -> set[str]:
 
 
 def _spell_letters(html: str, letters: Collection[str]) -> str:
+    """Replace letters that no font has by their code points, "[U+2190]"."""
     return html.translate({ord(letter): f"[U+{ord(letter):04X}]" for letter in letters})
 
 
@@ -153,6 +154,7 @@ def _load_typeface() -> tuple[Any, Any]:
 
 
 def _pdf_bytes(weasyprint: Any, document: Any, attachments: Sequence[Attachment]) -> bytes:
+    """Write a laid-out document as PDF/UA-1 bytes, with its attachments embedded."""
     metadata = document.metadata
     metadata.modified = metadata.created
     moment = _creation_time(metadata.created)
@@ -225,6 +227,7 @@ def measurements_csv(record: AuditRecord) -> str:
 
 
 def _csv_row(attack: str, text: AttackText, item: Measurement) -> dict[str, object]:
+    """Return the CSV row of a measurement by column: attack, label, then the number's columns."""
     return {"attack": attack, "label": text.label(item.name), **_estimate_columns(item)}
 
 
@@ -243,10 +246,12 @@ def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> st
 
 
 def _escape_formula(value: object) -> object:
+    """Put "'" before a text that a spreadsheet would read as a formula."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULAS) else value
 
 
 def _estimate_columns(item: Measurement) -> dict[str, object]:
+    """Return the numbers of a measurement by CSV column, or why it has no value."""
     if not isinstance(item, Estimate):
         return {"metric": item.name, "n": item.n, "unresolved": item.reason, "needed": item.needed}
     return {"metric": item.name, **{name: getattr(item, name) for name in _ESTIMATE}}

@@ -432,6 +432,7 @@ def _linked(body: str, words: re.Pattern[str], anchors: Mapping[str, str]) -> It
     depth = 0
 
     def link(word: re.Match[str]) -> str:
+        """Link a word to its glossary term; leave it unlinked after its first use in a section."""
         anchor = anchors[word[0].lower().replace(NBSP, " ")]
         if anchor in seen:
             return word[0]

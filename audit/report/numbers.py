@@ -62,6 +62,7 @@ def _format_fixed(value: float, decimals: int) -> str:
 
 
 def _scale(form: Form) -> float:
+    """Return the factor a value is printed with: 100 for shares and points, else 1."""
     return 100 if form in ("share", "points") else 1
 
 
@@ -91,6 +92,7 @@ def share_tried(least: float, larger: Mapping[str, float]) -> str:
 
 
 def _with_unit(text: str, form: Form) -> str:
+    """Append the unit of a form to a written number, where the form has a unit."""
     return f"{text}{NBSP}{UNIT_LABELS[form]}" if UNIT_LABELS[form] else text
 
 
@@ -134,17 +136,22 @@ def cut(estimate: Estimate, form: Form) -> Estimate:
         return estimate
     return replace(
         estimate,
-        low=_possible(estimate.low),
-        value=_possible(estimate.value),
-        high=_possible(estimate.high),
+        low=_cut_to_unit(estimate.low),
+        value=_cut_to_unit(estimate.value),
+        high=_cut_to_unit(estimate.high),
     )
 
 
-def _possible(value: float) -> float:
+def _cut_to_unit(value: float) -> float:
+    """Cut a share or a difference of shares to [-1, 1]."""
     return min(1.0, max(-1.0, value))
 
 
 def _format_end(end: float, value: float, form: Form, decimals: int, rounding: str) -> str:
+    """Write an end of an interval, with more decimals where it would look equal to the value.
+
+    `rounding`: rounding mode of `decimal`; empty rounds to the nearest.
+    """
     scale = _scale(form)
     # Between a rounded value and its own digits an end would seem to lie on the other side.
     exact_value = math.isclose(round(scale * value, decimals), scale * value, abs_tol=1e-9)

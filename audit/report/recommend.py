@@ -160,7 +160,7 @@ def recommend(
     listed = findings(record, verdict)
     recommendations: list[Recommendation] = []
     for remedy in remedies():
-        answered = tuple(finding for finding in listed if _answers(remedy, finding))
+        answered = tuple(finding for finding in listed if _any_answer_fits(remedy, finding))
         if answered and remedy.forgetting == (record.corpus.forgotten is not None):
             measured = [item for item in comparisons if item.name in remedy.measured_by]
             recommendation = _recommendation(remedy, answered, measured, record, verdict)
@@ -341,6 +341,7 @@ def _largest_loss(comparison: MeasuredDefense) -> float:
 
 
 def _published_loss(evidence: Evidence) -> float:
+    """Return the largest relative loss of usefulness that the evidence reports, at least 0."""
     return max((1 - use.after / use.before for use in evidence.useful), default=0.0)
 
 
@@ -417,14 +418,17 @@ def _describe_effect(effect: Effect) -> str:
 
 
 def _show_value(item: Measurement | None, form: Form) -> str:
+    """Write a measurement's value with its unit, "not measured" where it has none."""
     return numbers.show(item.value, form) if isinstance(item, Estimate) else "not measured"
 
 
-def _answers(remedy: Remedy, finding: Finding) -> bool:
-    return any(_answers_finding(answer, finding) for answer in remedy.answers)
+def _any_answer_fits(remedy: Remedy, finding: Finding) -> bool:
+    """Test whether any answer of a remedy fits a finding."""
+    return any(_answer_fits(answer, finding) for answer in remedy.answers)
 
 
-def _answers_finding(answer: AnsweredFinding, finding: Finding) -> bool:
+def _answer_fits(answer: AnsweredFinding, finding: Finding) -> bool:
+    """Test whether state, attack and metric of a finding fit the patterns of an answer."""
     # What the policy does not limit is a leak all the same: it is answered by what answers a
     # violation.
     state = "violated" if finding.state == "outside" else finding.state

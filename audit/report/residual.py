@@ -83,7 +83,7 @@ def unexamined(record: AuditRecord, verdict: Verdict) -> Unexamined:
     return Unexamined(
         tuple(gaps),
         tuple((", ".join(titles), reason) for reason, titles in harmless.items()),
-        (*_in_part(record), REMAINS["never"]),
+        (*_examined_in_part(record), REMAINS["never"]),
     )
 
 
@@ -98,7 +98,7 @@ def _attacks_not_run(record: AuditRecord) -> list[str]:
     return [name for name in dict.fromkeys(names) if name not in record.completed]
 
 
-def _in_part(record: AuditRecord) -> Iterator[str]:
+def _examined_in_part(record: AuditRecord) -> Iterator[str]:
     """Yield a sentence on whatever was examined, and not as far as it could be."""
     yield from tried_in_part(record)
     for untested in record.untested:
@@ -131,7 +131,7 @@ def residual_risk(facts: Facts, policy: Policy) -> tuple[str, ...]:
         )
     paragraphs += _limits(verdict, policy)
     paragraphs.append(_not_examined(rows))
-    paragraphs.append(_declared(record))
+    paragraphs.append(_owner_declarations(record))
     paragraphs.append(_out_of_reach(rows))
     return tuple(filter(None, paragraphs))
 
@@ -162,6 +162,7 @@ def _group_of(decision: Decision) -> str:
 
 
 def _count_limits(title: str, n: int) -> str:
+    """Write a title with its number of limits: "Membership (2 limits)"."""
     return f"{title} ({n} {'limit' if n == 1 else 'limits'})"
 
 
@@ -181,7 +182,7 @@ def _out_of_reach(rows: Sequence[CoverageRow]) -> str:
     return REMAINS["outside"].format(outside="; ".join(dict.fromkeys(outside)))
 
 
-def _declared(record: AuditRecord) -> str:
+def _owner_declarations(record: AuditRecord) -> str:
     """Say what rests on declarations of the owner; empty where no attack ran to an end."""
     if not record.target.is_model:
         return REMAINS["no model"]

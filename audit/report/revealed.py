@@ -72,6 +72,7 @@ def write_owner(record: AuditRecord, evidence: Path, paths: Mapping[str, str]) -
 
 
 def _scan_identity(record: AuditRecord) -> dict[str, str | float]:
+    """Return what tells one scan from another: both digests, start, seed and duration."""
     scanned = {
         "model": record.target.sha256,
         "data": record.corpus.sha256,
@@ -149,6 +150,7 @@ def _is_recovered(row: Mapping[str, Any]) -> bool:
 
 
 def _says_recovered(attempt: Mapping[str, Any]) -> bool:
+    """Test whether an attempt recovered its value in any of `RECOVERED_WAYS`."""
     return any(attempt.get(way) is True for way in RECOVERED_WAYS)
 
 
@@ -162,13 +164,14 @@ def _make_table(rows: list[dict[str, Any]]) -> Table:
 
 
 def _format_row(row: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
+    """Write the cells of a row as text, in the order of the columns; a missing one is empty."""
     return [_format_value(row.get(name, "")) for name in columns]
 
 
 def _format_value(value: object) -> str:
-    """Write a value as text.
+    """Write a JSON value on one line: "name value; ...", items joined by " | ", None as "".
 
-    What is nested as names and values, several values with a line between.
+    Booleans become "yes" or "no"; floats get 4 significant digits.
     """
     match value:
         case dict():

@@ -159,6 +159,7 @@ def _multiples(step: float, low: float, high: float) -> list[float]:
 
 
 def _need_no_more_digits(values: Iterable[float], digits: int, tolerance: float) -> bool:
+    """Test whether all values stay the same, within a tolerance, at so many decimals."""
     return all(abs(value - round(value, digits)) < tolerance for value in values)
 
 
@@ -173,6 +174,7 @@ def text_width(text: str) -> float:
 
 
 def _letter_width(letter: str) -> int:
+    """Return the width of a letter in thousandths of the font size."""
     code = ord(letter)
     if code >= 127:
         return UNLISTED_LETTER
@@ -204,6 +206,7 @@ def as_svg(
 
 
 def _count_legend_lines(legend: Signs) -> int:
+    """Count the lines of a legend: 1 where its labels are short enough for one, else 2."""
     return 1 if sum(map(len, legend)) <= LEGEND else 2
 
 
@@ -304,9 +307,11 @@ def _place_content(frame: Frame, box: Box, values: Marks, beside: float) -> Diag
     y_low, y_high = frame.y
 
     def across(x: float) -> float:
+        """Return the horizontal position of a value in points."""
         return box.left + (x - x_low) / (x_high - x_low) * (box.right - box.left)
 
     def up(y: float) -> float:
+        """Return the vertical position of a value in points."""
         return box.bottom - (y - y_low) / (y_high - y_low) * (box.bottom - box.top)
 
     room = int((box.right - box.left) / 27)

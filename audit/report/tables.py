@@ -68,8 +68,8 @@ def decision_row(decision: Decision, report: AttackText) -> DecisionRow:
         measured="",
         between=interval_of(decision, form, digits),
         n="",
-        power=_power(decision, report),
-        p_value=_evidence(decision.p_value),
+        power=_attacker_strength(decision, report),
+        p_value=_p_value_text(decision.p_value),
         gauge=None,
     )
     if item is None:
@@ -82,7 +82,7 @@ def decision_row(decision: Decision, report: AttackText) -> DecisionRow:
     )
 
 
-def _evidence(p_value: float | None) -> str:
+def _p_value_text(p_value: float | None) -> str:
     """Write the evidence against a limit; empty where nothing was tested."""
     if p_value is None:
         return ""
@@ -101,7 +101,7 @@ def interval_of(decision: Decision, form: Form, digits: int = 2) -> str:
     return decision.count_range or numbers.interval(decision.measured, form, digits)
 
 
-def _power(decision: Decision, report: AttackText) -> str:
+def _attacker_strength(decision: Decision, report: AttackText) -> str:
     """Compare the attacker's strength with what the limit asks for.
 
     Empty where neither is known.
@@ -127,6 +127,7 @@ def _gauge(measured: Estimate, limit: float, upper: bool) -> Gauge:
     span = (highest - lowest) + 2 * air
 
     def place(value: float) -> float:
+        """Return where a value lies on the gauge, in percent of its width."""
         return round(100 * (value - start) / span, 2)
 
     return Gauge(
@@ -272,6 +273,7 @@ def measurement_table(measurements: Sequence[Measurement], report: AttackText) -
 
 
 def _measurement_group(items: Sequence[Estimate], report: AttackText) -> MeasurementGroup:
+    """Make the rows of estimates of one metric; a unit that all share is named once."""
     units = {item.unit for item in items}
     unit = units.pop() if len(units) == 1 else ""
     rows = tuple(_measurement_row(item, report, unit) for item in items)
@@ -281,6 +283,10 @@ def _measurement_group(items: Sequence[Estimate], report: AttackText) -> Measure
 
 
 def _measurement_row(item: Estimate, report: AttackText, unit: str) -> tuple[str, ...]:
+    """Write an estimate as cells: qualifier, name, value, interval, units, clusters and null.
+
+    `unit`: the unit that the whole group counts; empty where the row has to name its own.
+    """
     form = report.metric(item.name).form
     n = f"{item.n:,}"
     if not unit:
@@ -382,7 +388,10 @@ def compact_table(spec: TableSpec, index: ResultIndex, report: AttackText) -> Co
     rows: list[CompactRow] = []
     measured: list[Estimate | Unresolved] = []
     for row in spec.rows:
-        items = [_find(index, row.name(column.metric, column.after)) for column in spec.columns]
+        items = [
+            _find_measurement(index, row.name(column.metric, column.after))
+            for column in spec.columns
+        ]
         present = [item for item in items if item is not None]
         if present:
             rows.append(_compact_row(row, spec.columns, items, report))
@@ -424,7 +433,8 @@ def _common_units(rows: Sequence[CompactRow]) -> str:
     return ""
 
 
-def _find(index: ResultIndex, name: str | None) -> Estimate | Unresolved | None:
+def _find_measurement(index: ResultIndex, name: str | None) -> Estimate | Unresolved | None:
+    """Return the measurement of this name from the index; None without a name."""
     return None if name is None else index.find(name)
 
 
@@ -441,6 +451,7 @@ def _fill_cell(
 def _number_cell(
     item: Estimate | Unresolved | None, report: AttackText, column: TableColumn, row: TableRow
 ) -> TableCell:
+    """Fill a cell with the number of a column, or with the null of that number."""
     if item is None and row.instead:
         return TableCell("–")
     if not column.null:

@@ -61,6 +61,7 @@ def linked(text: str) -> Markup:
 
 
 def _link(source: re.Match[str]) -> str:
+    """Return the HTML link for a matched address or arXiv id."""
     paper, address = source.groups()
     target = address or f"https://arxiv.org/abs/{paper}"
     return f'<a href="{target}">{source[0]}</a>'
@@ -159,6 +160,11 @@ class ResultIndex:
         labels: Mapping[str, Mapping[str, str]] | None = None,
         verdict: Verdict | None = None,
     ) -> None:
+        """Index the measurements and diagnostics of an attack's result by name.
+
+        `labels`: tables of labels for the template, by the table's name.
+        `verdict`: verdict whose violated limits choose the deciding methods; None chooses none.
+        """
         self._by_name = {item.name: item for item in result.measurements}
         self._diagnostics = {item.name: item.value for item in result.diagnostics}
         self.counts = result.counts
@@ -239,6 +245,7 @@ class AttackMacros:
     """An attack's `AttackText` with the macros of its template."""
 
     def __init__(self, templates: jinja2.Environment, attack: str) -> None:
+        """Take the Jinja environment and the texts of an attack; its template is loaded later."""
         self.attack = attack
         self.report = text_of(attack)
         self.title = self.report.title or attack
@@ -268,6 +275,7 @@ class AttackMacros:
         return self._render_optional("check", index)
 
     def _render_optional(self, name: str, index: ResultIndex) -> Markup:
+        """Render a macro of the attack's own template; empty where that lacks the macro."""
         macro = getattr(self._template, name, None)
         return in_one_line(macro(index)) if macro else Markup()
 

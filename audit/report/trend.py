@@ -65,7 +65,7 @@ class Quantity:
             return ""
         side = "most" if self.limit.max is not None else "least"
         form = self.text.metric(self.name).form
-        return f"limit: at {side} {numbers.limit_text(_bound(self.limit), form)}"
+        return f"limit: at {side} {numbers.limit_text(_bound_of_limit(self.limit), form)}"
 
     def outcome(self, stop: Stop) -> str:
         """Return what became of its limit at a checkpoint; empty where it has none."""
@@ -163,6 +163,7 @@ def _blocks_of(stops: Sequence[Stop]) -> list[Sequence[Stop]]:
 
 
 def _is_measured(quantity: Quantity, stops: Sequence[Stop]) -> bool:
+    """Test whether any checkpoint has an estimate of a quantity."""
     return any(isinstance(quantity.find(stop), Estimate) for stop in stops)
 
 
@@ -190,7 +191,8 @@ def _missing_numbers(stops: Sequence[Stop], quantities: Sequence[Quantity]) -> I
                 yield f"{quantity.text.label(quantity.name)}: {tables.gap(item)}"
 
 
-def _bound(limit: Limit) -> float:
+def _bound_of_limit(limit: Limit) -> float:
+    """Return the maximum of a limit, or its minimum where it has no maximum."""
     return limit.max if limit.max is not None else (limit.min or 0.0)
 
 
@@ -227,8 +229,8 @@ def limit_sentence(limit: Limit, report: AttackText, stops: Sequence[Stop], axis
 
     The table says what became of others.
     """
-    over = [stop for stop in stops if _exceeds(stop, limit)]
-    bound = numbers.limit_text(_bound(limit), report.metric(limit.metric).form)
+    over = [stop for stop in stops if _confirms_leak_over(stop, limit)]
+    bound = numbers.limit_text(_bound_of_limit(limit), report.metric(limit.metric).form)
     side = "over" if limit.max is not None else "under"
     places = ", ".join(numbers.axis_value(stop.x) for stop in over)
     where = f"none of {len(stops)} checkpoints"
@@ -237,7 +239,7 @@ def limit_sentence(limit: Limit, report: AttackText, stops: Sequence[Stop], axis
     return f"“{report.label(limit.metric)}” is confirmed {side} its limit of {bound} at {where}."
 
 
-def _exceeds(stop: Stop, limit: Limit) -> bool:
+def _confirms_leak_over(stop: Stop, limit: Limit) -> bool:
     """Test whether the verdict on a checkpoint confirms a leak over a limit."""
     decision = stop.decision(limit)
     return decision is not None and decision.outcome in ("violated", "waived")
@@ -283,7 +285,7 @@ def panels_of(
 
 def _plan_attacks(texts: Mapping[str, AttackText], limits: Sequence[Limit]) -> list[PanelPlan]:
     """Plan the panels of all attacks, then those of limited numbers that none of these show."""
-    bounds = {(limit.attack, limit.metric): _bound(limit) for limit in limits}
+    bounds = {(limit.attack, limit.metric): _bound_of_limit(limit) for limit in limits}
     plans: list[PanelPlan] = []
     planned: set[tuple[str, str]] = set()
     for attack, text in texts.items():
@@ -312,6 +314,7 @@ def _plan_attack(
 
 
 def _has_point(panel: figures.LinePanel) -> bool:
+    """Test whether any line of a panel has a point to draw."""
     return any(any(line.points) for line in panel.lines)
 
 

@@ -330,7 +330,7 @@ def _compare_statement(
         findings.differences.append(
             "the attestation holds more, or in another order, than docaudit attest writes"
         )
-    findings.differences += _expired(folder, record, present)
+    findings.differences += _expired_waivers(folder, record, present)
 
 
 def _day_of(statement: Statement, record: AuditRecord) -> tuple[dt.date, str | None]:
@@ -352,7 +352,7 @@ def _day_of(statement: Statement, record: AuditRecord) -> tuple[dt.date, str | N
     return day, None
 
 
-def _expired(folder: Path, record: AuditRecord, statement: Statement) -> Iterator[str]:
+def _expired_waivers(folder: Path, record: AuditRecord, statement: Statement) -> Iterator[str]:
     """Yield that the verdict of a statement does not hold any more, as a waiver has ended since."""
     then = statement.predicate[DOCUMENTATION]
     now = state(folder, record, policies.today()).predicate[DOCUMENTATION]

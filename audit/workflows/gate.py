@@ -230,7 +230,7 @@ def other_model(record: AuditRecord, folder: Path) -> list[str]:
     differences: list[str] = []
     for name in sorted({*present, *scanned}):
         if present.get(name) != scanned.get(name):
-            difference = _difference(present.get(name), scanned.get(name))
+            difference = _describe_digests(present.get(name), scanned.get(name))
             differences.append(f"{folder}: {name} {difference}")
     text = "is run by what config.json names, and was not scanned"
     differences += [f"{folder}: {name} {text}" for name in code_that_runs(folder)]
@@ -259,7 +259,7 @@ def warn_uncompared(record: AuditRecord, folder: Path) -> list[str]:
     return warnings
 
 
-def _difference(present: str | None, scanned: str | None) -> str:
+def _describe_digests(present: str | None, scanned: str | None) -> str:
     """Say how a file differs from what was scanned, by both digests; None where it is missing."""
     if present is None:
         return "is in the record, and not there"

@@ -83,7 +83,7 @@ def open_journal(path: Path, fresh: bool, policy: str | None = None) -> OpenedJo
     try:
         # Before it is opened: a torn last line is cut then.
         newest = (
-            _written(dt.datetime.fromtimestamp(path.stat().st_mtime, dt.UTC))
+            _utc_text(dt.datetime.fromtimestamp(path.stat().st_mtime, dt.UTC))
             if path.exists()
             else now()
         )
@@ -103,10 +103,11 @@ def open_journal(path: Path, fresh: bool, policy: str | None = None) -> OpenedJo
 
 def now() -> str:
     """Return the time, in UTC and to the second."""
-    return _written(dt.datetime.now(dt.UTC))
+    return _utc_text(dt.datetime.now(dt.UTC))
 
 
-def _written(time: dt.datetime) -> str:
+def _utc_text(time: dt.datetime) -> str:
+    """Write a time in UTC as ISO 8601, to the second."""
     return time.astimezone(dt.UTC).isoformat(timespec="seconds")
 
 
@@ -114,6 +115,6 @@ def _read(beginning: Path) -> tuple[str, str | None]:
     """Read the time and the policy of a journal's beginning."""
     time, _, policy = beginning.read_text(encoding="ascii", errors="replace").partition("\n")
     try:
-        return _written(dt.datetime.fromisoformat(time)), policy.strip() or None
+        return _utc_text(dt.datetime.fromisoformat(time)), policy.strip() or None
     except ValueError:
         raise EngineError(f"{beginning}: no time", "scan again with --fresh") from None

@@ -138,9 +138,9 @@ def likeness(query: object, exact: Any, coarse: Any) -> float:
     if isinstance(exact, interface.Candidates):
         return float(exact.ids[0] == coarse.ids[0])
     if isinstance(exact, interface.Relaxed):
-        return _within(exact.loss, coarse.loss)
+        return _losses_agree(exact.loss, coarse.loss)
     if isinstance(query, interface.AnswerLoss | interface.MaskedLoss):
-        return _within(np.mean(exact), np.mean(coarse))
+        return _losses_agree(np.mean(exact), np.mean(coarse))
     if isinstance(query, interface.TagProbabilities):
         return float((exact.argmax(axis=1) == coarse.argmax(axis=1)).mean())
     if isinstance(query, interface.CandidateLogits):
@@ -148,11 +148,12 @@ def likeness(query: object, exact: Any, coarse: Any) -> float:
     if not np.issubdtype(np.asarray(exact).dtype, np.floating):
         return float(np.mean(exact == coarse))
     if np.size(exact) == 1:
-        return _within(exact, coarse)
+        return _losses_agree(exact, coarse)
     return float(coarse[exact.argmin()] <= coarse.min() + ALIKE * np.median(coarse))
 
 
-def _within(exact: npt.ArrayLike, coarse: npt.ArrayLike) -> float:
+def _losses_agree(exact: npt.ArrayLike, coarse: npt.ArrayLike) -> float:
+    """Return 1 where all losses agree within the tolerance of `ALIKE`, else 0."""
     exact_losses = np.asarray(exact, np.float64)
     coarse_losses = np.asarray(coarse, np.float64)
     tolerance = ALIKE * np.maximum(1.0, np.abs(exact_losses))

@@ -266,7 +266,7 @@ class Plan:
             if limit.resolution is not None and not limit.excused:
                 resolved.append(limit)
                 chances.append(limit.resolution.pass_power)
-            if _blocked(limit):
+            if _cannot_pass(limit):
                 blocked.append(limit)
         return Joint(tuple(resolved), joint_chance(chances), tuple(blocked))
 
@@ -280,7 +280,7 @@ class Plan:
         differences = [limit for limit in self.limits if _is_of_documents(limit, "difference")]
         if not areas and not differences:
             return None
-        return SmallestLeaks(_confirmed(areas), _confirmed(differences))
+        return SmallestLeaks(_smallest_confirmed(areas), _smallest_confirmed(differences))
 
     @property
     def enough(self) -> Enough | None:
@@ -296,7 +296,7 @@ def _is_of_documents(limit: LimitPlan, kind: str) -> bool:
     return resolution.kind.endswith(kind)
 
 
-def _confirmed(limits: Sequence[LimitPlan]) -> float | None:
+def _smallest_confirmed(limits: Sequence[LimitPlan]) -> float | None:
     """Return the smallest leak that the first of the limits confirms."""
     if not limits or limits[0].resolution is None:
         return None
@@ -360,7 +360,7 @@ def joint_chance(chances: Iterable[float]) -> float:
     return (1 - LEVEL) * math.prod(chances)
 
 
-def _blocked(limit: LimitPlan) -> bool:
+def _cannot_pass(limit: LimitPlan) -> bool:
     """Test whether no model can pass the limit on this data set."""
     if limit.excused:
         return False

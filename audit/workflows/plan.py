@@ -255,7 +255,7 @@ def _blockers(prospect: _Prospect, resolution: Resolution | None) -> tuple[Block
         return (_nothing_compared(prospect),)
     blockers = list(_confounders(prospect))
     if resolution.pass_power < WANTED_POWER:
-        blockers.append(("too small", _too_small(limit, resolution)))
+        blockers.append(("too small", _too_few_units(limit, resolution)))
     blind = prospect.blind
     if blind is not None and not blind.told_apart and blind.confounded is not None:
         blockers.append(("blind check too weak", blind.confounded))
@@ -286,7 +286,7 @@ def _confounders(prospect: _Prospect) -> Iterator[Blocker]:
         yield "confounded", blind.checks[0].reason
 
 
-def _too_small(limit: float, resolution: Resolution) -> str:
+def _too_few_units(limit: float, resolution: Resolution) -> str:
     """Say how far from enough the units are for a limit."""
     if resolution.certified > limit:
         chance = f"without any leak the interval reaches {resolution.certified:.3f}"

@@ -186,8 +186,8 @@ def time_attacks(session: Session, progress: Progress, lenient: bool = False) ->
     counted = []
     for attack in session.attacks:
         with Lenient(lenient):
-            offer = _offer(session, attack, filled)
-            counted.append((offer, _count(timed, offer, filled)))
+            offer = _list_trials(session, attack, filled)
+            counted.append((offer, _count_cost(timed, offer, filled)))
     pairs = _timed_pairs(timed, counted, filled, progress, lenient)
     if not session.awaits_time:
         return tuple(cost for _, cost in pairs)
@@ -224,7 +224,7 @@ class _Offer(NamedTuple):
     trials: Sequence[Trial]
 
 
-def _offer(session: Session, attack: Attack, filled: LoadedReferences) -> _Offer:
+def _list_trials(session: Session, attack: Attack, filled: LoadedReferences) -> _Offer:
     """List what an attack could try."""
     case = session.case_with(filled)
     reasons = attack.applies(case)
@@ -319,7 +319,7 @@ def bounded_by_time(session: Session, costs: Sequence[Cost]) -> tuple[Cost, ...]
     return tuple(bounded)
 
 
-def _count(session: Session, offer: _Offer, filled: LoadedReferences) -> Cost:
+def _count_cost(session: Session, offer: _Offer, filled: LoadedReferences) -> Cost:
     """Count the trials that the budget takes of an attack, and the units that they are of."""
     attack, case, reasons, everything = offer
     reason = first_of(reasons, case, "model")
@@ -327,7 +327,9 @@ def _count(session: Session, offer: _Offer, filled: LoadedReferences) -> Cost:
         return Cost(attack.name, 0, True, (0, 0), reason)
     trials = session.sampling.sample(attack.name, everything)
     reached = _reached(most_units(attack, session.corpus), trials)
-    lacks = _missing(session, attack, filled) if trials else nothing_to_try(attack, case).why
+    lacks = (
+        _missing_reference(session, attack, filled) if trials else nothing_to_try(attack, case).why
+    )
     weakened = first_of(reasons, case, "weak")
     by_data = first_of(reasons, case, "data") is not None
     share = session.sampling.share_of(attack.name)
@@ -350,13 +352,13 @@ def _timed_pairs(
         with Lenient(lenient):
             with_time = cost
             if _is_fed(cost):
-                with_time = _timed(session, offer, filled, cost, limit)
+                with_time = _timed_cost(session, offer, filled, cost, limit)
             pairs.append((offer, with_time))
         progress.advance()
     return pairs
 
 
-def _timed(
+def _timed_cost(
     session: Session, offer: _Offer, filled: LoadedReferences, cost: Cost, limit: float
 ) -> Cost:
     """Add to a cost the time that the trials are expected to take, and their peak of memory.
@@ -403,7 +405,7 @@ def _reached(most: Sides, trials: Sequence[Trial]) -> Sides:
     return math.ceil(share * most[0]), math.ceil(share * most[1])
 
 
-def _missing(session: Session, attack: Attack, filled: LoadedReferences) -> str | None:
+def _missing_reference(session: Session, attack: Attack, filled: LoadedReferences) -> str | None:
     """Name the reference that an attack lacks: nobody gave it, and a scan does not train it."""
     from audit.references.load import advise_public_model
 

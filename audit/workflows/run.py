@@ -70,6 +70,7 @@ class _Start:
 def _run_guarded(
     session: Session, progress: Progress, declared: DeclaredPolicy | None
 ) -> AuditRecord:
+    """Run all attacks of an opened scan, check and assemble its record, and return it."""
     start = _Start(now(), time.monotonic())
     origin = Origin(None if declared is None else declared.sha256)
     session = settle_sampling(session, progress)

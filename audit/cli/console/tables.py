@@ -96,12 +96,14 @@ def show_table(
 
 
 def _text_row(row: Row) -> _TextRow:
+    """Turn a row into printable text: a heading, or its cells."""
     if isinstance(row, str):
         return _TextRow(heading=printable(row))
     return _TextRow(cells=tuple(_cell_text(cell) for cell in row))
 
 
 def _cell_text(cell: object) -> str:
+    """Write a cell as printable text, a tuple on one line for each item."""
     if isinstance(cell, tuple):
         return "\n".join(printable(str(line)) for line in cell)
     return printable(str(cell))
@@ -260,6 +262,7 @@ def show_sweep(
 
 
 def _format_if_measured(estimate: Estimate | None) -> str:
+    """Write an estimate with its interval, "-" where there is none."""
     return "-" if estimate is None else format_estimate(estimate)
 
 

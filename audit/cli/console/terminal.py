@@ -67,6 +67,7 @@ def make_console(*, stderr: bool = False, interrupts: bool = True) -> Console:
 
 
 def _has_width(*, stderr: bool = False) -> bool:
+    """Test whether a stream has a width: it is a terminal, or COLUMNS is set."""
     return "COLUMNS" in os.environ or (sys.stderr if stderr else sys.stdout).isatty()
 
 
@@ -222,6 +223,10 @@ def _apart_from_compiled_code() -> int:
 
 
 def _guard_stream(stream: TextIO | None, descriptor: int) -> TextIO:
+    """Return a text stream over a descriptor that escapes letters its encoding lacks.
+
+    `stream`: the stream it replaces; one that is no file is replaced by the null device.
+    """
     if not isinstance(stream, io.TextIOWrapper):
         # The descriptor is taken, so that no file that is opened later is written in the stream's
         # place.
@@ -239,6 +244,7 @@ def _guard_stream(stream: TextIO | None, descriptor: int) -> TextIO:
 
 
 def _redirect_to_null(descriptor: int, mode: int) -> None:
+    """Make a descriptor one of the null device."""
     nobody = os.open(os.devnull, mode)
     if nobody != descriptor:
         os.dup2(nobody, descriptor)
@@ -266,6 +272,12 @@ class Reporter(Progress):
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, *, quiet: bool = False) -> None:
+        """Prepare to report the stages of a run on standard error.
+
+        Args:
+            clock: returns the seconds from which durations are measured.
+            quiet: print no progress.
+        """
         self._clock = clock
         self._quiet = quiet
         self._log = is_log(stderr=True)
@@ -277,6 +289,7 @@ class Reporter(Progress):
         self._observing = ExitStack()
 
     def __enter__(self) -> Self:
+        """Start to observe progress, and remove the bar before anything else is printed."""
         self._observing.enter_context(observed_by(self))
         before_printing.append(self._remove_bar)
         self._observing.callback(before_printing.remove, self._remove_bar)
@@ -288,6 +301,7 @@ class Reporter(Progress):
         error: BaseException | None,
         tb: TracebackType | None,
     ) -> None:
+        """Finish the last stage unless an error ended it, and stop observing progress."""
         if error is None:
             self._finish_stage()
         self._remove_bar()
@@ -341,6 +355,7 @@ class Reporter(Progress):
         return f"{steps}{duration(seconds)}{left}"
 
     def _is_line_due(self) -> bool:
+        """Test whether the last line of a log was printed `LOG_SECONDS` ago or earlier."""
         return self._clock() - self._printed >= LOG_SECONDS
 
     def _finish_stage(self) -> None:
@@ -351,11 +366,13 @@ class Reporter(Progress):
         self._name = ""
 
     def _print_log_line(self, line: str) -> None:
+        """Print a line of a log on standard error, unless quiet, and note its time."""
         self._printed = self._clock()
         if not self._quiet:
             make_console(stderr=True).print(Text(line), soft_wrap=True)
 
     def _draw_bar(self) -> None:
+        """Draw the progress bar of the present stage in the terminal."""
         from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
         from rich.table import Column
 

@@ -45,6 +45,7 @@ def show_subject(record: AuditRecord) -> None:
 
 
 def _model_of(record: AuditRecord) -> str:
+    """Name the audited model with its digest, ending in ", "; "no model, " where there is none."""
     target = record.target
     if not target.is_model:
         return "no model, "
@@ -53,6 +54,7 @@ def _model_of(record: AuditRecord) -> str:
 
 
 def _digest(sha256: str) -> str:
+    """Write a sha256 by its first digits."""
     return f"sha256 {sha256[:SHOWN_DIGITS]}"
 
 
@@ -82,6 +84,7 @@ class _Ending:
 
     @property
     def commands(self) -> list[str]:
+        """Return the command of the next step, in a list; empty where there is none."""
         if self.step is None or not self.step.command:
             return []
         return [self.step.command]
@@ -93,7 +96,7 @@ class _Ending:
         texts += [f"  {command}" for command in self.commands]
         texts += self.closing
         texts += [f"{line.stamp}  {line.text}" for line in self.verdicts]
-        return sum(_height(text) for text in texts)
+        return sum(_count_lines(text) for text in texts)
 
 
 def show_verdict(
@@ -211,9 +214,9 @@ def _show_worst_limits(
         return f"{'Also' if verbose else '-v shows'} {', '.join(parts)}."
 
     room = SUMMARY_LINES - height
-    rows = _worst(limits, room - _height(left_out(0)))
+    rows = _worst_rows(limits, room - _count_lines(left_out(0)))
     if len(rows) < len(limits):
-        rows = _worst(limits, room - _height(left_out(len(limits))))
+        rows = _worst_rows(limits, room - _count_lines(left_out(len(limits))))
     if rows:
         labelled = [(name_documents(record, label), value, most) for label, value, most in rows]
         show_table("", (word, "measured", "limit"), labelled, spaced=False)
@@ -237,6 +240,7 @@ def _limits_with(verdict: Verdict, outcome: Outcome) -> list[Decision]:
 
 
 def _show_ending(ending: _Ending) -> None:
+    """Print the end of a summary: next step, its command, closing lines, stamped verdicts."""
     if ending.step is not None:
         print_line(ending.step.text, lead=f"[bold]{ending.lead}[/]")
     show_commands("", ending.commands)
@@ -245,7 +249,7 @@ def _show_ending(ending: _Ending) -> None:
         print_line(line.text, lead=f"[{STYLES[line.outcome]}]{line.stamp}[/]  ")
 
 
-def _height(text: str) -> int:
+def _count_lines(text: str) -> int:
     """Return the lines that a text takes in this window."""
     if not text:
         return 0
@@ -253,7 +257,7 @@ def _height(text: str) -> int:
     return fold_line(printable(text), width).count("\n") + 1
 
 
-def _worst(limits: Sequence[Decision], room: int) -> list[tuple[str, str, str]]:
+def _worst_rows(limits: Sequence[Decision], room: int) -> list[tuple[str, str, str]]:
     """Return rows for limits of one outcome, as far as the lines reach.
 
     The first limit of each attack comes before others.
@@ -263,7 +267,7 @@ def _worst(limits: Sequence[Decision], room: int) -> list[tuple[str, str, str]]:
     first = _first_of_each_attack(limits)
     rows = [_summary_row(decision, leads=place in first) for place, decision in enumerate(limits)]
     ranked = sorted(
-        range(len(limits)), key=lambda place: (place not in first, -_excess(limits[place]))
+        range(len(limits)), key=lambda place: (place not in first, -_relative_excess(limits[place]))
     )
     width = _label_width(rows)
     fitting: set[int] = set()
@@ -290,7 +294,7 @@ def _label_width(rows: Sequence[tuple[str, str, str]]) -> int:
     return max(20, make_console(interrupts=False).width - 4 - measured - most)
 
 
-def _excess(decision: Decision) -> float:
+def _relative_excess(decision: Decision) -> float:
     """Return how much of the way from the limit to the largest possible value was measured."""
     measured = decision.measured
     bound = decision.limit.max
@@ -332,6 +336,7 @@ def _value(decision: Decision, measured: Estimate) -> str:
 
 
 def _interval(decision: Decision, measured: Estimate) -> str:
+    """Write the interval of a limited number in brackets; of a count, what it excludes in units."""
     if decision.count_range:
         return f" ({decision.count_range})"
     form = text_of(decision.limit.attack).metric(decision.limit.metric).form
@@ -339,6 +344,7 @@ def _interval(decision: Decision, measured: Estimate) -> str:
 
 
 def _bound(limit: Limit) -> str:
+    """Write what a limit allows: its maximum, or "at least" its minimum."""
     form = text_of(limit.attack).metric(limit.metric).form
     bound = numbers.bound_of(limit)
     text = numbers.limit_text(bound, form)
@@ -370,7 +376,7 @@ def _limit_rows(verdict: Verdict) -> list[Row]:
     for decision in verdict.decisions:
         if decision.outcome == "inapplicable":
             continue
-        heading = _heading(decision)
+        heading = _attack_heading(decision)
         if heading not in rows:
             rows.append(heading)
         rows.append(_limit_row(decision))
@@ -389,7 +395,7 @@ def _open_lines(verdict: Verdict) -> list[str]:
         fix = f". Fix: {decision.remedy}" if decision.remedy else ""
         key = (
             LABELS["outcomes"][decision.outcome],
-            _heading(decision),
+            _attack_heading(decision),
             f"{decision.reason}{fix}",
         )
         metrics.setdefault(key, []).append(decision.limit.metric)
@@ -399,12 +405,14 @@ def _open_lines(verdict: Verdict) -> list[str]:
     ]
 
 
-def _heading(decision: Decision) -> str:
+def _attack_heading(decision: Decision) -> str:
+    """Write the heading of an attack's limits: its title, and its name in brackets."""
     attack = decision.limit.attack
     return f"{text_of(attack).title or attack} [{attack}]"
 
 
 def _limit_row(decision: Decision) -> tuple[object, ...]:
+    """Make the table row of a limit: label, bound, value with interval, units, outcome."""
     limit = decision.limit
     measured = decision.measured
     outcome = LABELS["outcomes"][decision.outcome]
@@ -437,6 +445,7 @@ def _show_notes(facts: Facts, *, verbose: bool) -> None:
 
 
 def _show_findings(facts: Facts) -> None:
+    """Print what each attack with an undecided limit found so far, a line each."""
     lines = [f"  {line}" for line in findings(facts)]
     if lines:
         print_line("Findings so far", "bold")

@@ -10,8 +10,8 @@ from audit.report.facts.questions import RETURNED, returned_histogram
 
 def kinds_of(record: AuditRecord) -> tuple[KindFacts, ...]:
     """Return the kinds of values that came back, most of them first, then those that were tried."""
-    came_back = _came_back(record)
-    tried = _tried(record)
+    came_back = _count_returned_values(record)
+    tried = _tried_categories(record)
     ranked = sorted(came_back, key=lambda category: (-came_back[category], category))
     categories = dict.fromkeys([*ranked, *tried])
     return tuple(
@@ -26,7 +26,7 @@ def nothing_returned(record: AuditRecord) -> bool:
     return bool(counted) and not any(sum(one.counts.get("member", ())[1:]) for one in counted)
 
 
-def _came_back(record: AuditRecord) -> Counter[str]:
+def _count_returned_values(record: AuditRecord) -> Counter[str]:
     """Count the values of training documents that came back, by category."""
     came_back: Counter[str] = Counter()
     for result in record.completed.values():
@@ -37,7 +37,7 @@ def _came_back(record: AuditRecord) -> Counter[str]:
     return came_back
 
 
-def _tried(record: AuditRecord) -> list[str]:
+def _tried_categories(record: AuditRecord) -> list[str]:
     """List the categories of which any attack tried a value, as readers know them."""
     tried: dict[str, None] = {}
     for result in record.completed.values():

@@ -56,6 +56,7 @@ def leaks(record: AuditRecord, level: float | None = None) -> list[MeasuredLeak]
 
 
 def _tells(record: AuditRecord) -> Iterator[_Tell]:
+    """Yield, of each completed attack, its metrics that show a leak, with their estimates."""
     for result in record.completed.values():
         for metric, plainest in _leak_metrics(result).items():
             yield _Tell(result, metric, plainest, list(_estimates_of_metric(result, metric)))
@@ -82,7 +83,7 @@ def _leak_of(
     showing = [item for item in tell.methods if p_values[result.attack, item.name] <= level]
     if not showing:
         return None
-    strongest = max(showing, key=lambda item: _reach(result.attack, item, level))
+    strongest = max(showing, key=lambda item: _share_to_maximum(result.attack, item, level))
     # Something else than memory may explain that a number lies beyond its null.
     null = strongest.null or 0.0
     explained = p_explained(record, result, strongest, null, mirrored=strongest.value < null)
@@ -90,14 +91,14 @@ def _leak_of(
         attack=result.attack,
         metric=tell.metric,
         measured=strongest,
-        reach=_reach(result.attack, strongest, level),
-        shown=_shown(tell, strongest),
+        reach=_share_to_maximum(result.attack, strongest, level),
+        shown=_plainest_estimate(tell, strongest),
         about_text=tell.metric in result.about_text,
         confounded=result.confounded if explained > level else None,
     )
 
 
-def _shown(tell: _Tell, strongest: Estimate) -> Estimate:
+def _plainest_estimate(tell: _Tell, strongest: Estimate) -> Estimate:
     """Return the number that says a finding most plainly.
 
     That of the strongest method where there is none.
@@ -179,7 +180,7 @@ def _p_value(measured: Estimate) -> float:
     return min(above, measured.p_below(null))
 
 
-def _reach(attack: str, measured: Estimate, level: float) -> float:
+def _share_to_maximum(attack: str, measured: Estimate, level: float) -> float:
     """Return how much of the way from the null to the maximum a one-sided bound shows.
 
     0 or less: no leak.

@@ -29,6 +29,7 @@ def questions_of(record: AuditRecord, verdict: Verdict) -> tuple[QuestionFacts, 
 
 
 def _question_of(result: Result, verdict: Verdict) -> QuestionFacts:
+    """Collect the facts about one attack's result: outcome, deciding number and both sides."""
     decisions = tuple(one for one in verdict.decisions if one.limit.attack == result.attack)
     outcome = outcome_of(result.attack, verdict)
     deciding = deciding_of(decisions)
@@ -101,6 +102,7 @@ def _plainest_of(result: Result, verdict: Verdict, trained: Estimate | None) -> 
 
 
 def _estimates_of(result: Result) -> dict[str, Estimate]:
+    """Return the measurements of a result that have a value, by name."""
     return {item.name: item for item in result.measurements if isinstance(item, Estimate)}
 
 
@@ -171,6 +173,7 @@ def _without_model(result: Result, measured: Estimate | None) -> float | None:
 
 
 def _is_share(result: Result, measured: Estimate) -> bool:
+    """Test whether the attack's texts call a measurement a share of units."""
     text = TEXTS.get(result.attack)
     return text is not None and text.metric(measured.name).form == "share"
 

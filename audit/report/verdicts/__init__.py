@@ -97,6 +97,7 @@ class Judged:
         return Check("verdict", name, outcome, printable(reason), counts)
 
     def _check_of(self, decision: Decision) -> Check:
+        """Make the check of a limit's decision; its sentence has reason, remedy and waiver."""
         counts = self._counts_for_exit(decision.outcome)
         sentence = decision.reason
         if decision.remedy:

@@ -226,6 +226,7 @@ def _fill_entry(kind: type[T], *sources: object, **given: object) -> T:
 
 
 def _limit_entry(check: Check) -> LimitOutcome:
+    """Return the entry of the JSON verdict for the check of a limit."""
     decision = check.decision
     assert decision is not None
     return _fill_entry(

@@ -139,6 +139,7 @@ def _add_case(suite: ET.Element, title: str, result: CaseResult | None, output: 
 
 
 def _replace_illegal(text: str) -> str:
+    """Replace characters that XML forbids by U+FFFD."""
     return _ILLEGAL.sub("\ufffd", text)
 
 
@@ -206,6 +207,7 @@ class _Finding:
 
     @property
     def rule(self) -> str:
+        """Return the id of the SARIF rule: "docaudit/ATTACK/METRIC"."""
         return f"docaudit/{self.attack}/{self.metric}"
 
 
@@ -259,11 +261,13 @@ def _sarif_finding(check: Check, policy: str) -> _Finding:
 
 
 def _metric_label(attack: str, metric: str) -> str:
+    """Return the label of an attack's metric; the metric's name where the attack has no texts."""
     report = TEXTS.get(attack)
     return metric if report is None else report.label(metric)
 
 
 def _sarif_rule(finding: _Finding) -> dict[str, Any]:
+    """Return the SARIF rule of a finding: label, question, help and severity of its metric."""
     question = text_of(finding.attack).question
     page = "policies.md"
     label = "The verdict"
@@ -284,6 +288,11 @@ def _sarif_rule(finding: _Finding) -> dict[str, Any]:
 
 
 def _sarif_result(finding: _Finding, data: str, place: str) -> dict[str, Any]:
+    """Return the SARIF result of a finding.
+
+    `data`: sha256 of the data set, part of the fingerprint.
+    `place`: path of the file that the finding is shown at.
+    """
     # Without a number: the finding stays the same one while its value, its limit and its line
     # change.
     fingerprint = hashlib.sha256(
