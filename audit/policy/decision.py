@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Literal, get_args
+from dataclasses import replace
+from typing import Literal, Self, get_args
 
 from pydantic.dataclasses import dataclass
 
@@ -294,6 +295,10 @@ class Verdict:
         if not self.counted:
             return self.reason
         return f"{self.before}{counted}{self.after}"
+
+    def followed_by(self, words: str) -> Self:
+        """Return the verdict with words behind its reason."""
+        return replace(self, reason=f"{self.reason}{words}", after=f"{self.after}{words}")
 
     @property
     def stamp(self) -> str:

@@ -109,7 +109,11 @@ def gate_record(
         return record, verdict
     # A pipeline that takes a model on would take this one on unaudited.
     return record, replace(
-        verdict, overall="undecided", exit_code=EXIT_CODES["undecided"], reason=UNAUDITED
+        verdict,
+        overall="undecided",
+        exit_code=EXIT_CODES["undecided"],
+        reason=UNAUDITED,
+        counted="",
     )
 
 
@@ -203,7 +207,7 @@ def mark_pass(verdict: Verdict, signed: str) -> Verdict:
     """Say beside a verdict that lets a model through by whom its record is signed."""
     if verdict.exit_code:
         return verdict
-    return replace(verdict, reason=f"{verdict.reason}; {signed}")
+    return verdict.followed_by(f"; {signed}")
 
 
 def other_model(record: AuditRecord, folder: Path) -> list[str]:

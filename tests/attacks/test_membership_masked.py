@@ -113,9 +113,9 @@ def test_a_masked_language_model_is_asked_and_a_leak_found(audit):
 def test_the_loss_is_the_mean_over_the_hidden_tokens_of_all_masks(audit):
     case, trials, outcomes, _ = audit
     hidden = np.concatenate(
-        masks_of(trials[0].unit, case.target.encode(case.corpus.documents[0]), N_MASKS)
+        masks_of(trials[0].cluster, case.target.encode(case.corpus.documents[0]), N_MASKS)
     )
-    expected = np.mean(case.target.mean_loss(trials[0].unit) + 0.1 * np.sin(hidden))
+    expected = np.mean(case.target.mean_loss(trials[0].cluster) + 0.1 * np.sin(hidden))
     assert outcomes[0]["target"]["loss"] == pytest.approx(expected)
 
 

@@ -276,7 +276,7 @@ def test_names_that_differ_by_case_or_spacing_only_are_one_provider():
     )
     shouted = replace(outside, id="shouted", split="member", provider=outside.provider.upper())
     strata = {
-        one.unit: one.stratum
+        one.cluster: one.stratum
         for one in QUICK.trials(Case(Reader(), whole([*data.documents, shouted])))
     }
     assert (sorted(strata.values()), strata[fold(outside.provider)]) == (

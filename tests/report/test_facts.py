@@ -162,7 +162,9 @@ def test_whatever_leaks_page_one_and_terminal_show_the_same_number(leak, n, caps
     assert f"{row.returned.n_member:,} of the {row.returned.of_member:,} training documents" in page
     assert f"{row.n_alike} of {row.n_limits} limits" in page
     assert row.measured is not None
-    assert numbers.amount(row.measured, "points").replace(numbers.NBSP, " ") in page
+    assert row.deciding is not None
+    digits = numbers.digits_of(row.deciding, "points")
+    assert numbers.amount(row.measured, "points", digits).replace(numbers.NBSP, " ") in page
 
 
 def by_lot() -> Case:

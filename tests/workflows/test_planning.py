@@ -304,9 +304,9 @@ def test_a_plan_that_is_too_small_says_which_leaks_it_still_confirms():
     assert AUC.max < area.confirms < 1
     assert EXCESS.max < excess.confirms < 0.5
     assert conclusion(plan).endswith(
-        " These documents still confirm strong leaks."
-        f" An attacker distinguishes {100 * area.confirms:.0f} % of pairs (guessing: 50 %)."
-        f" A value leaks from {100 * excess.confirms:.0f} % more training documents than unseen ones."
+        " These documents still confirm strong leaks: an attacker who distinguishes at least"
+        f" {100 * area.confirms:.0f} % of pairs (guessing: 50 %), or values from at least"
+        f" {100 * excess.confirms:.0f} % more training documents than unseen ones."
     )
 
 
