@@ -54,7 +54,7 @@ def place_of(error: BaseException) -> str:
 
 
 def class_and_place(error: BaseException) -> str:
-    """Return what may be told of an error everywhere.
+    """Return class and place of an error, which may be told everywhere, without its message.
 
     Its class, and the place in docaudit's code.
     """
@@ -98,7 +98,7 @@ def _write_privately(path: Path, story: str) -> Path:
 
 
 def failure_of(error: BaseException, what: str, place: Path | None) -> DocauditError:
-    """Return what is told of an error that nobody foresaw.
+    """Return the error to show for one that nobody foresaw: its class, place and story's file.
 
     Args:
         error: error that was raised.
@@ -162,7 +162,7 @@ class Part:
         error: BaseException | None,
         tb: TracebackType | None,
     ) -> bool:
-        """Keep the story of a failure; return whether the run goes on behind it."""
+        """Write the story of a failure to a file; return True where the run goes on after it."""
         if error is None or isinstance(error, ENDINGS):
             return False
         if isinstance(error, DocauditError) and not isinstance(error, ManifestError):
@@ -222,7 +222,7 @@ class Lenient:
         error: BaseException | None,
         tb: TracebackType | None,
     ) -> bool:
-        """Return whether the run goes on behind a failure.
+        """Return True where the run goes on after a failure.
 
         What ends a program on purpose still ends it.
         """

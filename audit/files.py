@@ -314,7 +314,7 @@ class PrivateFolder:
         self.remove()
 
     def remove(self) -> None:
-        """Remove it now; it may have been removed before."""
+        """Remove the folder now; it may have been removed before."""
         shutil.rmtree(self.path, ignore_errors=True)
         assert self._watcher.stdin is not None
         self._watcher.stdin.close()

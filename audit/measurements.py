@@ -96,7 +96,7 @@ class Estimate:
 
     @property
     def pass_bound(self) -> Bound:
-        """Return the bounds that must lie within a limit for a pass, see `pass_alpha`."""
+        """Return the bounds that must lie within a limit for a pass, at the level `pass_alpha`."""
         for bound in self.bounds:
             if bound.alpha == self.pass_alpha:
                 return bound
@@ -192,7 +192,7 @@ class Check:
 
     @property
     def fires(self) -> bool:
-        """Whether the settled check is significant among all checks of its scan."""
+        """Tell whether the settled check is significant among all checks of its scan."""
         if self.p_adjusted is None:
             return False
         return self.p_adjusted <= CHECKS_ALPHA

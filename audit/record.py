@@ -113,7 +113,7 @@ class Result:
 
     @property
     def why(self) -> str:
-        """Explain why it did not run to its end; empty where it did."""
+        """Explain why the attack did not run to its end; empty where it did."""
         why = "" if self.reason is None else self.reason.why
         return f"it failed ({why})" if self.status == "failed" else why
 
@@ -171,7 +171,7 @@ class AuditRecord:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether a bound (--documents, --time) left untried what the data set holds."""
+        """Tell whether a bound (--documents, --time) left untried what the data set holds."""
         if self.bounds is None:
             return False
         if self.bounds.part < 1:

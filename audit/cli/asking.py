@@ -45,17 +45,17 @@ class Statements:
 
     @property
     def may_draw(self) -> bool:
-        """Whether docaudit may draw the members."""
+        """Tell whether docaudit may draw the members by lot."""
         return self.is_untrained and self.assigned is None
 
     @property
     def provider(self) -> str | None:
-        """What names the provider of a document, or says what folders mean."""
+        """Return what names the provider of a document, or says what folders mean."""
         return self.provider_column or self.folders
 
     @property
     def redaction(self) -> Redaction | None:
-        """How values are hidden in what is shared."""
+        """Return how values are hidden in what is shared."""
         return None if self.mask is None else Redaction(self.mask)
 
 

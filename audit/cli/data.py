@@ -38,12 +38,12 @@ class Readiness(NamedTuple):
 
     @property
     def is_ready(self) -> bool:
-        """Whether nothing keeps it from running."""
+        """Tell whether nothing keeps the attack from running."""
         return self.reason == READY
 
     @property
     def title(self) -> str:
-        """Title of the attack, or its name where it has none."""
+        """Return the title of the attack, or its name where it has none."""
         return text_of(self.attack).title or self.attack
 
 

@@ -39,7 +39,7 @@ class StatedMembers:
 
     @property
     def names_members(self) -> bool:
-        """Whether a file or a second folder says which documents are members."""
+        """Tell whether a file or a second folder says which documents are members."""
         return self.members is not None or self.heldout_from is not None
 
     def read_rule(self) -> Rule | None:

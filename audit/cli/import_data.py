@@ -72,7 +72,7 @@ class _Formats(TyperGroup):
     """List every format where a name is unknown."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """See click."""
+        """Find the command of a format; fail with the list of formats for an unknown one."""
         if args[0] not in self.commands:
             ctx.fail(f"no format {args[0]!r}; give one of {', '.join(sorted(self.commands))}")
         return super().resolve_command(ctx, args)

@@ -68,7 +68,7 @@ class Ending:
         self._leaving = False
 
     def leave(self) -> None:
-        """Stop raising.
+        """Stop raising the ending, and ignore its timer.
 
         Python removes its handlers as it ends, and an alarm would kill it with 142.
         """

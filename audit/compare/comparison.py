@@ -43,7 +43,7 @@ class Side:
     scanned: str
 
     def sentence(self, name: str) -> str:
-        """Return the scan in one line."""
+        """Describe the scan of a side in one line, which begins with `name`."""
         model = f"{name} {self.subject} (sha256 {self.sha256[:12]})"
         return f"{model}, scanned {self.scanned[:10]} by docaudit {self.docaudit}"
 
@@ -81,12 +81,12 @@ class MetricChange:
 
     @property
     def lost(self) -> bool:
-        """Test whether the old scan measured it and the new one did not."""
+        """Test whether the old scan measured the number and the new one did not."""
         return isinstance(self.before, Estimate) and not isinstance(self.after, Estimate)
 
     @property
     def compared(self) -> bool:
-        """Test whether there is a difference at all."""
+        """Test whether a difference between both scans could be computed."""
         return self.difference is not None
 
     @property

@@ -28,19 +28,19 @@ class Defense(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """Return its name on the command line and in the record."""
+        """Return the name of the countermeasure on the command line and in the record."""
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """Return its name in a comparison."""
+        """Return the title of the countermeasure in a comparison."""
 
 
 class QueryDefense(Defense):
     """Wrap a model while it is used: a target around a target."""
 
     def seeded(self, seed: int) -> Self:
-        """Return the same with its random choices from `seed`; itself where it makes none."""
+        """Return a copy with its random choices drawn from `seed`; itself where it makes none."""
         return self
 
     @abstractmethod
@@ -73,7 +73,7 @@ DEFENSES = _Registered(plugins.entries("docaudit.countermeasures"))
 
 
 def query_defenses() -> dict[str, QueryDefense]:
-    """Return those that work while a model is used."""
+    """Return the countermeasures that work while a model is used, by name."""
     return {
         name: defense for name, defense in DEFENSES.items() if isinstance(defense, QueryDefense)
     }

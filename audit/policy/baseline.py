@@ -61,7 +61,7 @@ def _count_in_words(limits: Sequence[ComparedLimit], became: str) -> str:
 
 
 def _decide_against(decision: Decision, change: ComparedLimit | None) -> Decision:
-    """Return a decision as what became of its limit makes it; as it is where nothing did."""
+    """Return a decision as the change of its limit makes it; unchanged where nothing changed."""
     if change is None:
         return decision
     if change.outcome == "worse":

@@ -96,7 +96,7 @@ def _confounding(result: Result, of_scan: Sequence[Check]) -> list[Check]:
 def p_explained(
     record: AuditRecord, result: Result, measured: Estimate, limit: float, *, mirrored: bool = False
 ) -> float:
-    """Return a one-sided p-value against "something else than memory explains the excess".
+    """Return a one-sided p-value against "something other than memory explains the excess".
 
     The excess is what lies over the limit. 0 where nothing speaks for such an explanation, or only
     checks that spare the measurement. Of a confounded attack it is that of its controls: of the
@@ -141,7 +141,7 @@ def _controls_of(record: AuditRecord, result: Result, measurement: str) -> list[
 
 
 def _with_wrong_side(result: Result, limits: Sequence[Limit]) -> Result:
-    """Return a result with its check for a number on the wrong side, made by these limits."""
+    """Add to a result a check for limited numbers that lie on the wrong side of their null."""
     checks = [check for check in result.checks if check.cause != _WRONG_SIDE]
     tested = _limited_numbers(result, limits)
     if tested:

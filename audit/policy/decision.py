@@ -58,12 +58,12 @@ class Baseline:
 
     @property
     def compared(self) -> bool:
-        """Whether any limit could be compared."""
+        """Tell whether any limit could be compared with the earlier scan."""
         return any(limit.outcome in ("worse", "better", "cannot be told") for limit in self.limits)
 
     @property
     def counted(self) -> str:
-        """The limits by outcome, in words."""
+        """Count the limits by what became of them since the earlier scan, in words."""
         counts = []
         for outcome in get_args(Change):
             number = len(self.of(outcome))
@@ -76,7 +76,7 @@ class Baseline:
 
     @property
     def sentence(self) -> str:
-        """The scan, and what became of the limits since."""
+        """Name the earlier scan, and say what became of the limits since."""
         scan = f"{self.subject}, scanned {self.scanned[:10]}"
         return f"{scan} (sha256 of the record {self.record_sha256[:PREFIX]}); {self.counted}"
 
@@ -110,22 +110,22 @@ class Counts:
 
     @property
     def unexamined(self) -> int:
-        """Limits that nothing is known of."""
+        """Count the limits without a decision: nothing is known of them."""
         return self.not_tested + self.inapplicable
 
     @property
     def limits(self) -> int:
-        """All of them."""
+        """Count all limits."""
         return self.met + self.waived + self.violated + self.undecided + self.unexamined
 
     @property
     def examined(self) -> int:
-        """Those with a decision: met, violated, or violated and waived."""
+        """Count the limits with a decision: met, violated, or violated and waived."""
         return self.met + self.waived + self.violated
 
     @property
     def sentence(self) -> str:
-        """The counts in words, the worst first.
+        """Write the counts as a sentence, the worst outcome first.
 
         Such as "2 of 8 limits met, 4 not tested, 2 not applicable".
         """
@@ -141,7 +141,7 @@ class Counts:
 
     @property
     def clauses(self) -> tuple[str, ...]:
-        """The counts in words, each in a clause, the worst first."""
+        """Write each count as a clause, the worst outcome first."""
         return self._clauses({})
 
     def _clauses(self, remarks: Mapping[str, str]) -> tuple[str, ...]:
@@ -302,7 +302,7 @@ class Verdict:
 
     @property
     def stamp(self) -> str:
-        """The overall verdict as a stamp: a waived one is never plain "PASSED"."""
+        """Return the overall verdict as a stamp: a waived one is never plain "PASSED"."""
         if self.overall == "violated":
             return "EXCEEDED"
         if self.overall != "waived":
@@ -338,7 +338,7 @@ class RegisteredWaiver:
 
     @property
     def sentence(self) -> str:
-        """Who answers for which limit until when, and what the waiver does."""
+        """Say who answers for which limit until when, and what the waiver does."""
         waiver = self.waiver
         days = f"{self.days} days"
         if self.days == 1:

@@ -59,12 +59,12 @@ class LimitFacts:
 
     @property
     def about_text(self) -> bool:
-        """Whether the number says what the documents' own text gives away, whatever the model."""
+        """Tell whether the number is about the documents' own text, whatever the model."""
         return self.number is not None and self.limit.metric in self.result.about_text
 
     @property
     def p_worst(self) -> float | None:
-        """The p-value of the estimate that stands most against a pass."""
+        """Return the p-value of the estimate that stands most against a pass."""
         return self.p_of(self.worst)
 
     def p_of(self, measured: Estimate | None) -> float | None:
@@ -222,7 +222,7 @@ def _over_limit(limit: Limit, methods: Mapping[str, Estimate]) -> Estimate | Non
 
 
 def _worst_method(limit: Limit, result: Result, methods: Mapping[str, Estimate]) -> Estimate | None:
-    """Return the method that stands most against a pass.
+    """Return the measurement that stands most against a pass, of those behind a limit.
 
     That is a number over the limit that does not decide, else the one that reaches farthest.
     """

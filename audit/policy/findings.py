@@ -138,6 +138,6 @@ class Finding:
     demand: Demand | None = None
 
     def quoted(self, kind: type[T]) -> T:
-        """Return the source as what its ground makes it."""
+        """Return the source of the finding, which must be of this type."""
         assert isinstance(self.source, kind)
         return self.source

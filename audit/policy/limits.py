@@ -198,7 +198,7 @@ class Limit:
 
     @property
     def test(self) -> str:
-        """The limit as the name of a test: attack, metric and bound."""
+        """Return the limit as the name of a test: attack, metric and bound."""
         if self.max is None:
             return f"{self.attack} {self.metric} >= {self.min:g}"
         return f"{self.attack} {self.metric} <= {self.max:g}"
@@ -220,7 +220,7 @@ class Demand:
 
     @property
     def sentence(self) -> str:
-        """The demand as a clause: the question, and the attacks that decide it."""
+        """Return the demand as a clause: the question, and the attacks that decide it."""
         names = " or ".join(attack.replace("_", " ") for attack in self.any_of)
         return f"a pass needs a decided limit on {self.question}: {names}"
 
@@ -278,7 +278,7 @@ class Origin:
 
     @property
     def sha256(self) -> str:
-        """The sha256 of the file, as `sha256sum` prints it."""
+        """Return the sha256 of the policy's file, as `sha256sum` prints it."""
         return hashlib.sha256(self.toml.encode()).hexdigest()
 
 
@@ -364,7 +364,7 @@ def contradiction(record: AuditRecord) -> str | None:
 
 
 def _told_by_documents(record: AuditRecord, card: PrivacyCard, guarantee: Guarantee) -> str | None:
-    """Explain where membership of documents is surer than the guarantee allows.
+    """Explain where membership of documents is surer than the guarantee allows; else None.
 
     It counts where a coin chose the documents.
     """
@@ -401,7 +401,7 @@ def _surest_bound(measured: Estimate) -> Bound | None:
 
 
 def _told_by_secrets(record: AuditRecord, card: PrivacyCard, guarantee: Guarantee) -> str | None:
-    """Explain where more planted secrets were guessed than the guarantee allows."""
+    """Explain where more planted secrets were guessed than the guarantee allows; else None."""
     canaries = record.completed.get(CANARIES)
     if canaries is None:
         return None

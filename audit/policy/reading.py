@@ -293,7 +293,7 @@ def _with_origin(policy: Policy, toml: str, *, shipped: bool) -> Policy:
 
 
 def _parse(where: str, toml: str) -> tuple[Policy, list[Problem]]:
-    """Return the policy of a text, and what no policy may say.
+    """Read a policy from TOML, and list what no policy may say; `where` names it in errors.
 
     Raises:
         PolicyError: the text is no TOML, or its fields are not those of a policy.
@@ -377,7 +377,7 @@ def _name_problems(name: str, shipped: Collection[str]) -> Iterator[Problem]:
 
 
 def _fold_name(name: str) -> str:
-    """Return a name as a hurried reader sees it.
+    """Return a name as a hurried reader sees it, so that names that look alike are equal.
 
     That is without case and punctuation, and with look-alike characters made equal.
     """
@@ -417,7 +417,7 @@ class PolicyIdentity:
 
     @property
     def sentence(self) -> str:
-        """The name with what identifies the file, and whether it was declared before the scan."""
+        """Name the policy with its file's digest, and whether it was declared before the scan."""
         kind = "the owner's own"
         if self.shipped:
             kind = "shipped with docaudit, unchanged"

@@ -126,7 +126,7 @@ def remedy_of(finding: Finding) -> str:
 
 
 def _quoted_check_or_condition(finding: Finding) -> Check | Condition:
-    """Return the check or condition that a finding quotes."""
+    """Return the check or condition whose reason a finding quotes."""
     assert isinstance(finding.source, Check | Condition)
     return finding.source
 

@@ -33,14 +33,14 @@ REFERENCE_POWER = "reference_power"
 
 
 def decide(facts: LimitFacts) -> Finding:
-    """Decide one limit by the first rule that finds something."""
+    """Return the finding of the first rule that applies to one limit."""
     finding = _first_finding(RULES, facts)
     assert finding is not None
     return finding
 
 
 def hindrance(facts: LimitFacts) -> Finding | None:
-    """Find what speaks against a pass whatever the interval; None where nothing does."""
+    """Return what speaks against a pass whatever the interval; None where nothing does."""
     return _first_finding(HINDRANCES, facts)
 
 
@@ -377,7 +377,7 @@ def _alarms_of_scan(facts: LimitFacts) -> Iterator[Check]:
 
 
 def _open_by_check(facts: LimitFacts, check: Check) -> Finding:
-    """Leave a limit undecided in the words of a check."""
+    """Leave a limit undecided, with the reason of a check that speaks against a pass."""
     cause: Cause = "confounded"
     if check.cause == "alarm":
         cause = "alarm"

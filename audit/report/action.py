@@ -19,7 +19,7 @@ class Action:
 
 
 def first_action(facts: Facts, paths: Mapping[str, str] | None = None) -> Action | None:
-    """Say what to do first: what decides most where the verdict is open, else the report's plan.
+    """Return the first action: what decides most limits of an open verdict, else the plan's first.
 
     Args:
         facts: the facts of the scan.
@@ -55,7 +55,7 @@ def _next_scan(facts: Facts) -> Action | None:
 
 
 def _first_planned(facts: Facts) -> Action | None:
-    """Return the first of the report's plan; None where nothing answers a finding."""
+    """Return the report's first planned action; None where no remedy answers a finding."""
     if not facts.actions:
         return None
     planned = facts.actions[0]

@@ -111,7 +111,7 @@ def findings(facts: Facts) -> Iterator[str]:
 
 
 def _found_sentence(row: QuestionFacts) -> str:
-    """Say what an attack found, and what the same attacker reaches elsewhere."""
+    """Write the plainest number of an attack, and what its attacker reaches without the leak."""
     if row.plainest is None:
         return "nothing could be measured"
     return f"{finding_sentence(row.attack, row.plainest)}{_compare_with_unseen(row)}"

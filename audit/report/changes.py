@@ -74,7 +74,7 @@ def _limit_key(decision: Decision) -> tuple[str, str]:
 
 
 def _identity(record: AuditRecord) -> Sequence[object]:
-    """Return what `COMPARED` names of a scan."""
+    """Return the values of a record that `COMPARED` lists: what both audits must share."""
     sampling = (record.budget, record.share, record.shares, record.bounds)
     return record.target.sha256, record.corpus.sha256, sampling, record.seed
 

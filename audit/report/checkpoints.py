@@ -34,7 +34,7 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """Join both sentences."""
+        """Return both sentences of the answer, joined."""
         return f"{self.headline} {self.details}"
 
 

@@ -105,7 +105,7 @@ class DecisionView:
 
 
 def decision_view(facts: Facts) -> DecisionView:
-    """Lay out page one."""
+    """Return everything that page one shows of an audit, in display words."""
     record = facts.record
     verdict = facts.verdict
     questions = [_question(facts, row) for row in facts.rows]
@@ -150,7 +150,7 @@ def _outcome_word(facts: Facts) -> str:
 
 
 def _counts_sentence(verdict: Verdict) -> str:
-    """Count the limits; what passes names what was not tested, elsewhere the open limits say it."""
+    """Write the counts of limits by outcome; a pass names the untested attacks beside them."""
     if verdict.overall in ("passed", "waived"):
         return verdict.reason
     return verdict.counts.sentence
@@ -229,7 +229,7 @@ def _note_on_row(facts: Facts, row: QuestionFacts) -> str:
 
 
 def _number_against_limit(decision: Decision, measured: Estimate) -> str:
-    """Write the number of a limit, its interval and the limit.
+    """Write a limited number, its interval and the limit in one sentence.
 
     An area as the share of pairs told apart rightly.
     """
@@ -312,7 +312,7 @@ def _risk(facts: Facts) -> Risk:
 
 
 def _people_at_risk(record: AuditRecord) -> str:
-    """Say whose documents are at risk."""
+    """Write how many documents are at risk: those of training, or all where there is no model."""
     documents = record.corpus.documents
     if record.target.is_model:
         # The record counts the companies of all splits together: they are not those of the training

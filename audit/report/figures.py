@@ -427,7 +427,7 @@ def _numbers_of(spec: FigureSpec) -> list[str]:
 
 
 def _figure(spec: FigureSpec, result: Result, name: str) -> str:
-    """Draw one figure as SVG; empty when the record has nothing for it."""
+    """Draw the figure of a specification as SVG; empty when the record has nothing for it."""
     if isinstance(spec, HistogramFigure):
         return _histogram_figure(spec, result, name)
     return _curve_figure(spec, result, name)

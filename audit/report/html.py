@@ -211,7 +211,7 @@ def script() -> str:
 def html(
     record: AuditRecord, verdict: Verdict, policy: Policy, revealed: object | None = None
 ) -> str:
-    """Draw the annex of a record; see `report_context` and `render`."""
+    """Draw the full report of a record as one HTML page, with its revealed values where given."""
     return render("report.html", report_context(record, verdict, policy), revealed)
 
 

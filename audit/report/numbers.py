@@ -48,7 +48,7 @@ def _decimals(value: float, digits: int) -> int:
 
 
 def _format_fixed(value: float, decimals: int) -> str:
-    """Write `value` with so many decimals.
+    """Write `value` with `decimals` decimals.
 
     They are as many more as keep it from being printed as zero.
     """
@@ -76,7 +76,7 @@ def _decimals_in_form(value: float, form: Form, digits: int) -> int:
 
 
 def bare(value: float, form: Form, digits: int = 2) -> str:
-    """Write a value as `show` does, without its unit."""
+    """Write a value in its form, as "62" for a share of 0.62, without its unit."""
     return _format_fixed(_scale(form) * value, _decimals_in_form(value, form, digits))
 
 

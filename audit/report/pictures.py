@@ -36,7 +36,7 @@ class Change:
 
     @property
     def shown(self) -> str:
-        """Return both numbers as text."""
+        """Return the numbers before and after as text."""
         return " → ".join(numbers.show(value, self.form) for value in (self.before, self.after))
 
     def place(self, value: float) -> float:

@@ -313,7 +313,7 @@ def _short_effect(remedy: Remedy, support: _Support) -> str:
 
 
 def _relative_change(before: float, after: float, what: str) -> str:
-    """Say by how many per cent something fell or rose."""
+    """Say by how many per cent `what` fell or rose."""
     change = 100 * (after - before) / before if before else 0.0
     return f"{what} {'down' if change <= 0 else 'up'} {abs(change):.0f} %"
 

@@ -183,7 +183,7 @@ def _out_of_reach(rows: Sequence[CoverageRow]) -> str:
 
 
 def _owner_declarations(record: AuditRecord) -> str:
-    """Say what rests on declarations of the owner; empty where no attack ran to an end."""
+    """Say what rests on the owner's declarations; empty where no attack ran to an end."""
     if not record.target.is_model:
         return REMAINS["no model"]
     if not record.completed:

@@ -52,7 +52,7 @@ class DecisionRow:
 
 
 def decision_row(decision: Decision, report: AttackText) -> DecisionRow:
-    """Lay out a limit, the number it was held against and what came of it."""
+    """Make the table row of a decision: its limit, the number compared with it, and its outcome."""
     limit = decision.limit
     item = decision.measured
     form = report.metric(limit.metric).form

@@ -176,7 +176,7 @@ class ResultIndex:
         self.confounded = result.confounded is not None and not self._decisive
 
     def get(self, *names: str) -> Estimate | None:
-        """Return the first of these that was measured."""
+        """Return the first named measurement that has a value; None where none has."""
         for name in names:
             item = self._by_name.get(name)
             if isinstance(item, Estimate):
@@ -195,11 +195,11 @@ class ResultIndex:
         return self.get(*names)
 
     def find(self, name: str) -> Estimate | Unresolved | None:
-        """Return this measurement, resolved or not; None when the record lacks it."""
+        """Return the measurement of this name, resolved or not; None when the record lacks it."""
         return self._by_name.get(name)
 
     def missing(self, *names: str) -> Unresolved | None:
-        """Return the first of these that could not be resolved."""
+        """Return the first named measurement that could not be resolved; None where all were."""
         for name in names:
             item = self._by_name.get(name)
             if isinstance(item, Unresolved):
@@ -253,7 +253,7 @@ class AttackMacros:
 
     @cached_property
     def _template(self) -> Any:
-        """The attack's own template; an attack that did not run shows nothing of it."""
+        """Return the attack's own template; an attack that did not run shows nothing of it."""
         return self._templates.select_template([f"attacks/{self.attack}.html", GENERIC]).module
 
     def leak(self, index: ResultIndex) -> Markup:

@@ -48,7 +48,7 @@ class Quantity:
     limit: Limit | None = None
 
     def find(self, stop: Stop) -> Estimate | Unresolved | None:
-        """Return its measurement at a checkpoint."""
+        """Return the measurement of this quantity at a checkpoint; None where it has none."""
         return stop.measured(self.attack, self.name) if self.attack else stop.useful(self.name)
 
     @property
@@ -60,7 +60,7 @@ class Quantity:
 
     @property
     def bound(self) -> str:
-        """Return its limit in words; empty where it has none."""
+        """Return the limit on this quantity in words; empty where it has none."""
         if self.limit is None:
             return ""
         side = "most" if self.limit.max is not None else "least"
@@ -68,7 +68,7 @@ class Quantity:
         return f"limit: at {side} {numbers.limit_text(_bound_of_limit(self.limit), form)}"
 
     def outcome(self, stop: Stop) -> str:
-        """Return what became of its limit at a checkpoint; empty where it has none."""
+        """Return the outcome of this quantity's limit at a checkpoint; empty without a limit."""
         decision = None if self.limit is None else stop.decision(self.limit)
         if decision is None:
             return ""
@@ -105,7 +105,7 @@ def write(
 
 
 def html(stops: Sequence[Stop], axis: str) -> str:
-    """Draw the whole page.
+    """Draw the trend of the checkpoints as one HTML page.
 
     Args:
         stops: in the order of the axis, comparable, at least one.

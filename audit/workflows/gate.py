@@ -24,7 +24,7 @@ UNAUDITED = (
 
 
 def load_policy(given: str | Path | Policy, *, complete: bool = True) -> Policy:
-    """Read a policy, and check it before anything is run that may take hours.
+    """Read a policy, and check names and limits before anything is run that may take hours.
 
     Args:
         given: name of a shipped policy, path of a file, or a policy that was read.

@@ -44,7 +44,7 @@ class Origin:
             self.newest = max(filter(None, (self.newest, opened.newest)))
 
     def timing(self, started: str, finished: str, seconds: float) -> Timing:
-        """Return the timing of a run that began and ended then."""
+        """Return the timing of a run, with how many outcomes came from the journal."""
         oldest = None if self.undated else self.oldest
         same = self.same_policy and self.resumed > 0
         return Timing(
@@ -112,7 +112,7 @@ def _utc_text(time: dt.datetime) -> str:
 
 
 def _read(beginning: Path) -> tuple[str, str | None]:
-    """Read the time and the policy of a journal's beginning."""
+    """Read the time and the policy of a journal's beginning from the file beside it."""
     time, _, policy = beginning.read_text(encoding="ascii", errors="replace").partition("\n")
     try:
         return _utc_text(dt.datetime.fromisoformat(time)), policy.strip() or None

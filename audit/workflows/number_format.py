@@ -127,7 +127,7 @@ class Preflight(Work):
 
 
 def likeness(query: object, exact: Any, coarse: Any) -> float:
-    """Return how alike two answers to a query are, in [0, 1].
+    """Return how alike the answers in two number formats are, in [0, 1].
 
     Replies and best tokens are alike or not; of tags it is the share of tokens. Losses must be
     within `ALIKE`; where candidates are compared, the best one must be within `ALIKE` of the median

@@ -98,7 +98,7 @@ def add_words(
 def _count_added(
     corpus: Corpus, words: Mapping[str, _PageWords], tally: Mapping[str, int]
 ) -> WordsAdded:
-    """Count what came of reading.
+    """Count pages that got words, got none or failed, and answers by what became of them.
 
     Args:
         corpus: the data set as it was before.

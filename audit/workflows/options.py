@@ -358,7 +358,7 @@ def warn_of_other_record(out: Path, model: str, data: str) -> tuple[str, ...]:
 
 
 def _clear(out: Path, evidence: Path) -> None:
-    """Move an older record aside and remove what was drawn from it.
+    """Move an older record aside and remove the reports drawn from it.
 
     So nothing shows the verdict of another scan.
     """

@@ -284,7 +284,7 @@ class Plan:
 
     @property
     def enough(self) -> Enough | None:
-        """Return how many documents would do for all limits, see `enough_documents`."""
+        """Return how many documents are enough for all limits; None where more do not help."""
         return enough_documents(self.joint)
 
 
@@ -334,7 +334,7 @@ def enough_documents(joint: Joint) -> Enough | None:
 
 
 def _chances_with(limits: Sequence[LimitPlan], factor: float) -> list[float]:
-    """Compute the chance of each limit with so many times the documents that there are."""
+    """Return the chance of each limit with `factor` times the documents that there are."""
     chances: list[float] = []
     for limit in limits:
         resolution = limit.resolution

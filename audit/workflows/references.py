@@ -206,7 +206,7 @@ def _why_skipped(need: ReferenceNeed) -> str:
 
 
 def missing_references(session: Session) -> tuple[str, ...]:
-    """Say the same for a scan that was opened."""
+    """Say, of each reference that an opened scan lacks, how to get it."""
     options = session.options
     return tuple(
         missing(

@@ -36,7 +36,7 @@ ASK = "scan without --only"
 def run_scan(
     session: Session, progress: Progress, declared: DeclaredPolicy | None = None
 ) -> AuditRecord:
-    """Run every attack that was asked for and write down what came of it.
+    """Run every attack of a session and return the record of what they found.
 
     `options.out` must be held (`claim_folder`). Each attack ends as exactly one result; a failure
     of one stops none of the others. Outcomes are journaled in `evidence/` as they come, so that a
@@ -219,7 +219,7 @@ def _check_scan(running: Running) -> ScanChecks:
 
 
 def _measure_usefulness(session: Session, progress: Progress) -> tuple[Measurement, ...]:
-    """Measure what the model is good for."""
+    """Measure how well the model does its task; a failure gives a number that is unresolved."""
     progress.stage("usefulness")
     if not session.target.card.is_model:
         return ()
@@ -235,7 +235,7 @@ def _unmeasured_usefulness(failure: str) -> tuple[Measurement, ...]:
 
 
 def _failed_checks(failure: str) -> ScanChecks:
-    """Return a check that fires whatever the others say.
+    """Return scan checks with one that always fires, as the real ones failed.
 
     So a scan whose checks failed passes no limit.
     """

@@ -94,7 +94,7 @@ def examine() -> Examination:
 
 
 def _itself() -> Check:
-    """Name the version of docaudit, and what it runs on."""
+    """Check docaudit itself: name its version, and what it runs on."""
     if hasattr(os, "sched_getaffinity"):
         cores: int | None = len(os.sched_getaffinity(0))
     else:
@@ -134,7 +134,7 @@ def _is_of_extra(requirement: Requirement, extra: str) -> bool:
 
 
 def _packages() -> Check:
-    """Look for the packages that docaudit always takes."""
+    """Check the packages that docaudit always needs."""
     required = [requirement for requirement in _requirements() if _is_always_needed(requirement)]
     if not required:
         return Check(
@@ -152,7 +152,7 @@ def _packages() -> Check:
 
 
 def _extra(extra: str) -> Check | None:
-    """Look for the packages of an optional extra, and import them.
+    """Check the packages of an optional extra by importing them.
 
     None where docaudit is not installed.
     """
@@ -173,7 +173,7 @@ def _extra(extra: str) -> Check | None:
 
 
 def _transformers() -> Check:
-    """Load classes of models, which import all that transformers finds installed."""
+    """Check transformers by loading model classes, which import all that it finds installed."""
     return _imported(
         "transformers",
         "models",
@@ -187,7 +187,7 @@ def _transformers() -> Check:
 def _imported(
     name: str, imports: str, versions: str, package: str, without: str, *, needed: bool = False
 ) -> Check:
-    """Import what a thing consists of.
+    """Check that Python can import something: `imports` names the lines of the test program.
 
     Where torchvision is at fault, it is what is to be mended.
     """
@@ -202,7 +202,7 @@ def _imported(
 
 
 def _torch() -> Check:
-    """Load torch and name the devices that it can use."""
+    """Check torch: load it and name the devices that it can use."""
     printed, why = _probe(["-m", "audit.targets.machine"])
     reinstall = "python -m pip install --force-reinstall torch"
     if printed is None:
@@ -223,7 +223,7 @@ def _torch() -> Check:
 
 
 def _pango() -> Check:
-    """Load the libraries that draw the PDF."""
+    """Check the libraries that draw the PDF by loading them."""
     version, why = _probe(["-c", "import weasyprint; print(weasyprint.__version__)"])
     if version is not None:
         return Check("pango", "ok", f"weasyprint {version} with pango", needed=True)
@@ -237,7 +237,7 @@ def _pango() -> Check:
 
 
 def _tesseract() -> Check:
-    """Ask the program that reads pages for its version and languages."""
+    """Check Tesseract: ask it for its version and languages."""
     without = (
         "no words for pages that have none (docaudit ocr), "
         "no proof that a removed answer cannot be read any more"
@@ -255,7 +255,7 @@ def _tesseract() -> Check:
 
 
 def _folder() -> Check:
-    """Look whether this folder takes reports; it is not named, as that would name its owner."""
+    """Check that this folder takes reports; its name is left out, as it would name its owner."""
     mend = "cd to a folder of your own, or give --out another one"
     if not os.access(Path.cwd(), os.W_OK):
         return Check("this folder", "missing", "cannot be written", True, "no reports in it", mend)

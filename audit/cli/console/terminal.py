@@ -103,7 +103,7 @@ def print_line(
 
 
 def say(*lines: str) -> None:
-    """Print lines on standard output."""
+    """Print lines on standard output, each folded where a person reads it in a window."""
     for line in lines:
         print_line(line)
 
@@ -179,7 +179,7 @@ class _Stream(io.FileIO):
     """A standard stream whose reader may leave, as `head` does; the exit code stays as it is."""
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """See `io.FileIO.write`.
+        """Write bytes to the descriptor, and return how many were written.
 
         Raises:
             EngineError: standard output cannot be written; what follows goes to nobody.
@@ -316,7 +316,7 @@ class Reporter(Progress):
                 yield step
 
     def stage(self, name: str, total: int = 0) -> None:
-        """See `Progress.stage`."""
+        """Finish the stage before, and begin this one with a bar where there is a terminal."""
         self._finish_stage()
         self._name = printable(name)
         self._total = total
@@ -331,7 +331,7 @@ class Reporter(Progress):
             gc.enable()
 
     def advance(self, steps: int = 1) -> None:
-        """See `Progress.advance`."""
+        """Count finished steps of the stage, in the bar or as a line of the log."""
         self._done += steps
         if self._bars is not None:
             self._bars.advance(self._bars.task_ids[0], steps)

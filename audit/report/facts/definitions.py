@@ -150,7 +150,7 @@ class OpenFacts:
 
     @property
     def remedy(self) -> str:
-        """Return what would decide it; empty where nothing known does."""
+        """Return what would decide the limit; empty where nothing known does."""
         return self.decision.remedy
 
 
@@ -198,7 +198,7 @@ class MeasuredLeak:
 
     @property
     def sentence(self) -> str:
-        """Say what it is, with count or value and interval."""
+        """Describe the leak in a sentence, with count or value and interval."""
         text = TEXTS.get(self.attack)
         if self.shown.low == self.shown.high and text is not None:
             return value_sentence(text, self.shown)
