@@ -19,7 +19,7 @@ OWN_VOCABULARIES: frozenset[str] = frozenset(TABLE["answering"]["own_vocabularie
 
 
 def fill_text(texts: Mapping[str, Sequence[str]], key: str, /, **values: object) -> tuple[str, ...]:
-    """Return the problem and the hint of an error, with these values in their places."""
+    """Return problem and hint of the error `key`, with the values in their placeholders."""
     return tuple(text.format(**values) for text in texts[key])
 
 

@@ -36,7 +36,7 @@ class Batch:
     lowered: int = 0
 
     def lower(self, size: int, device: str) -> None:
-        """Go on with a smaller size.
+        """Lower the number to `size` after memory ran out.
 
         Raises:
             EngineError: the size is 0: not even one page fits.
@@ -52,7 +52,7 @@ class Batch:
 
 
 def bucket_of(n_tokens: int, n_appended: int = 0) -> int:
-    """Return the padded length of a row.
+    """Return the padded length of a row of `n_tokens` tokens.
 
     It is the next above `n_tokens` that fills a block with what is appended.
 
@@ -65,7 +65,7 @@ def bucket_of(n_tokens: int, n_appended: int = 0) -> int:
 
 
 def longest_row(max_positions: int, n_appended: int = 0) -> int:
-    """Return the longest row whose bucket still fits into a model with this many positions.
+    """Return the most tokens of a row whose padded length still fits the model's positions.
 
     See `bucket_of`.
     """
@@ -73,12 +73,12 @@ def longest_row(max_positions: int, n_appended: int = 0) -> int:
 
 
 def padded_rows(n_rows: int) -> int:
-    """Return the number of gathered rows a head is given: the next multiple of `STEP`."""
+    """Return the number of rows that a head is given for `n_rows`: the next multiple of `STEP`."""
     return -(-n_rows // STEP) * STEP
 
 
 def in_blocks(rows: torch.Tensor, head: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
-    """Return what `head` gives for rows (n_rows, n_columns): it is given full blocks of them."""
+    """Return what `head` returns for the rows (n_rows, n_columns), computed in full blocks."""
     filled = torch.nn.functional.pad(rows, (0, 0, 0, padded_rows(len(rows)) - len(rows)))
     return head(filled)[: len(rows)]
 
@@ -86,7 +86,7 @@ def in_blocks(rows: torch.Tensor, head: Callable[[torch.Tensor], torch.Tensor]) 
 def batches(
     lengths: Sequence[int], batch_tokens: int, n_appended: int = 0
 ) -> Iterator[tuple[int, list[int]]]:
-    """Group rows into batches.
+    """Yield batches of rows of one padded length each.
 
     Args:
         lengths: the number of tokens of each row.
@@ -107,7 +107,7 @@ def batches(
 
 
 def unless_out_of_memory(run: Callable[[], B]) -> B | None:
-    """Run this; None when memory ran out."""
+    """Return what `run` returns; None when memory ran out."""
     try:
         return run()
     except RuntimeError as error:
@@ -117,7 +117,7 @@ def unless_out_of_memory(run: Callable[[], B]) -> B | None:
 
 
 def out_of_memory(error: RuntimeError) -> bool:
-    """Test whether an error says that memory ran out.
+    """Test whether an error says that the device's memory ran out.
 
     CUDA has a class for it; the allocators of the CPU and of Apple name it in their message.
     """

@@ -59,7 +59,7 @@ class PageImage:
 
     @cached_property
     def pixels(self) -> Pixels:
-        """Return the page with its patches: (3, height, width), uint8.
+        """Return the page's pixels with its patches painted: (3, height, width), uint8.
 
         Every pixel that shows a trace of a patch is white.
         """
@@ -75,7 +75,7 @@ class PageImage:
         return pixels
 
     def values(self) -> NDArray[np.float32]:
-        """Return the pixels as the target takes them: (3, height, width)."""
+        """Return the pixels scaled as the target takes them: (3, height, width)."""
         mean, std = (
             np.array(value, np.float32)[:, None, None]
             for value in (self.scale.mean, self.scale.std)
@@ -83,7 +83,7 @@ class PageImage:
         return (self.pixels * np.float32(self.scale.factor) - mean) / std
 
     def painted(self, boxes: Floats) -> PageImage:
-        """Return this picture with white patches over `boxes` too, (n, 4) shares of the page."""
+        """Return this image with more white patches, at `boxes` (n, 4) in shares of the page."""
         return replace(self, patches=np.concatenate([self.patches, boxes]))
 
 
@@ -121,14 +121,14 @@ class Encoding:
 
     @property
     def has_loss(self) -> bool:
-        """Test whether the training loss reads anything of this page."""
+        """Test whether the page has labels or links that the training loss reads."""
         return self.page_class is not None or any(
             values is not None and bool((values != NOT_READ).any())
             for values in (self.labels, self.links)
         )
 
     def positions_of(self, words: Iterable[int]) -> tuple[int, ...]:
-        """Return positions of the tokens of these words, left to right."""
+        """Return the positions of the tokens of these words, left to right."""
         wanted = {*words}
         return tuple(
             position for position, word in enumerate(self.words.tolist()) if word in wanted
@@ -139,7 +139,7 @@ class Encoding:
         return self.with_tokens(positions, [self.mask_id] * len(positions))
 
     def scrubbed(self, positions: Sequence[int]) -> Self:
-        """Return this page as the adversary gets it.
+        """Return this page with tokens hidden, as the adversary of a redacted page gets it.
 
         [MASK] is at `positions`, and white patches are over them in the image.
 

@@ -85,6 +85,7 @@ class Denoiser:
         page_image: layout.PageImages | None = None,
         images: OpenImage | None = None,
     ) -> None:
+        """Set the model to evaluation, and list the tokens that it may propose."""
         self.model = model.eval()
         self.tokenizer = tokenizer
         self.card = card
@@ -96,7 +97,7 @@ class Denoiser:
         self._never = np.setdiff1d(np.arange(model.config.vocab_size), [*self.text_tokens.values()])
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
-        """Encode the page's first tokens."""
+        """Return the page's first tokens, as far as a row of the model holds them."""
         view = view_of(document, self._images)
         if self._picture is not None and view.open_page is None:
             return None
@@ -106,11 +107,11 @@ class Denoiser:
         return page_of(self.tokenizer, view, tokens) if tokens.ids and {*around} <= held else None
 
     def token_strings(self, ids: Sequence[int]) -> str:
-        """Spell tokens as the tokenizer does."""
+        """Decode token ids as the tokenizer spells them."""
         return str(self.tokenizer.decode(list(ids))).strip()
 
     def ask(self, queries: Sequence[Query[A]]) -> list[A]:
-        """Fill the gaps of pages.
+        """Return the tokens proposed for hidden positions of pages, one answer a query.
 
         Pages are those of a target that answers questions, or its own.
 
@@ -125,11 +126,13 @@ class Denoiser:
             return cast("list[A]", [answer(query) for query in queries])
 
     def _fill_mask(self, query: FillMask) -> Candidates:
+        """Return the likeliest tokens of text for one hidden position, with their scores."""
         scores = self._scores(asked_page(query), query.position)
         best = best_first(scores, min(query.n_candidates, len(self.text_tokens)))
         return Candidates(best, scores[best])
 
     def _best_tokens(self, query: BestTokens) -> Ints:
+        """Return the id of the likeliest token of text at each hidden position of the query."""
         page = asked_page(query)
         best = [self._scores(page, position).argmax() for position in query.positions]
         return np.array(best, np.int64)
@@ -144,7 +147,7 @@ class Denoiser:
         return scores
 
     def _inputs(self, page: AskedPage, position: int) -> Inputs:
-        """Return the page with sentinels for its hidden spans, and the end."""
+        """Return the encoder's inputs for a page, with a sentinel in place of each hidden span."""
         boxes = np.rint(page.boxes * layout.BOX_SCALE)
         ids, span_boxes = [], []
         others = iter(self._sentinels[1:])
@@ -169,7 +172,7 @@ class Denoiser:
 
 
 def _spans(page: AskedPage, position: int) -> Iterator[list[int]]:
-    """Yield positions of the page's tokens: each shown one alone, adjacent hidden ones together.
+    """Yield positions of tokens by span: a shown token alone, adjacent hidden ones together.
 
     A span that holds `position` begins there anew.
     """
@@ -217,7 +220,7 @@ def is_denoiser(folder: AnyFolder) -> bool:
 
 
 def _family_of(raw: dict[str, Any]) -> AnsweringFamily | None:
-    """Find the family of a raw configuration; None where its models put back no hidden spans."""
+    """Return the family of a raw configuration; None where its models fill no hidden spans."""
     kind = str(raw.get("model_type"))
     family = T5 if kind == "t5" else find_family(kind)
     return family if family is not None and family.denoises else None
@@ -226,7 +229,7 @@ def _family_of(raw: dict[str, Any]) -> AnsweringFamily | None:
 def load_denoiser(
     folder: AnyFolder, *, device: str = "cpu", images: OpenImage | None = None
 ) -> Denoiser:
-    """Load a checkpoint as a public model that puts back hidden spans.
+    """Load a checkpoint as a public model that fills hidden spans of a page.
 
     Args:
         folder: a Hugging Face checkpoint on this machine; see `is_denoiser`.

@@ -73,7 +73,7 @@ class SampleRow:
 
     @property
     def page(self) -> PageTokens:
-        """Return the page's own tokens."""
+        """Return the ids and word indices of those tokens of the row that are the page's."""
         own = [
             (token, word)
             for token, word in zip(self.ids, self.words, strict=True)
@@ -82,9 +82,9 @@ class SampleRow:
         return PageTokens(tuple(token for token, _ in own), tuple(word for _, word in own))
 
     def holding(self, tokens: Sequence[int] | None) -> SampleRow:
-        """Return this row with the first of `tokens` in place of the page's own ones.
+        """Return this row with its page's tokens replaced by `tokens`, from the first on.
 
-        As many as there are; None: as it is.
+        Where `tokens` are fewer, the last ones of the page stay. None: all stay.
         """
         if tokens is None:
             return self
@@ -117,7 +117,7 @@ def boxes_of(view: PageView) -> list[Box]:
 
 
 def load_fast_tokenizer(folder: AnyFolder, config: Any) -> Any:
-    """Open the checkpoint's own fast tokenizer.
+    """Open the checkpoint's fast tokenizer, of a model that names its end and padding tokens.
 
     The model's configuration names the end and padding, so that also a tokenizer without them will
     do, such as BERT's.
@@ -144,7 +144,7 @@ def tokens_of_words(tokenizer: Any, marks: re.Pattern[str], words: Sequence[Word
 
 
 def padded(rows: Sequence[SampleRow], length: int, pad_id: int) -> Inputs:
-    """Pad rows on the right to one length.
+    """Return rows as a model's inputs (n_rows, length), padded on the right.
 
     The inputs are `input_ids`, `bbox` (zero for padding) and `attention_mask`.
     """
@@ -191,11 +191,11 @@ class RowReader(ApartReader):
         """Lay out a page of this size and a question as one row."""
 
     def page_tokens(self, view: PageView, question: str) -> PageTokens:
-        """Return the page's own tokens in the row of a question."""
+        """Return the page's tokens, with the word of each, in the row that asks a question."""
         return self._rows(view.words, view.size, question).page
 
     def alike(self, sample: Sample) -> object:
-        """Return a key of rows that are as long.
+        """Return a batching key: samples with equal keys have rows of one padded length.
 
         The key is the padded length of the row, and the number of tokens of the answer.
         """
@@ -204,13 +204,14 @@ class RowReader(ApartReader):
         )
 
     def _bucket(self, row: SampleRow) -> int:
-        """Return a length that is always longer than the row.
+        """Return the padded length of a row, which is longer than the row.
 
         With the visual tokens it makes full blocks (see `audit.targets.batching`).
         """
         return bucket_of(len(row.ids), self._n_visual)
 
     def _row(self, sample: Sample) -> SampleRow:
+        """Return a sample's row, with the sample's replacement tokens where it has some."""
         return self._rows(sample.view.words, sample.view.size, sample.question).holding(
             sample.tokens
         )
@@ -236,7 +237,7 @@ class LayoutReader(RowReader):
         self.forbidden = frozenset({*tokenizer.all_special_ids, *own} - {None})
 
     def prompts(self, samples: Sequence[Sample]) -> Inputs:
-        """Return the inputs of `generate`, rows padded to one length.
+        """Return the inputs of `generate`: rows without answers, padded to one length.
 
         They are `input_ids`, `bbox`, `attention_mask`, and `pixel_values` where the model sees.
         """
@@ -247,7 +248,7 @@ class LayoutReader(RowReader):
         return inputs
 
     def text_of(self, ids: Sequence[int]) -> str:
-        """Decode an answer, without tokens that are never generated."""
+        """Return the text of a generated answer, without tokens that no answer may hold."""
         spoken = [token for token in ids if token not in self.forbidden]
         return str(self.tokenizer.decode(spoken, clean_up_tokenization_spaces=False)).strip()
 
@@ -264,6 +265,7 @@ class PageImages:
     """
 
     def __init__(self, processor: Any, size: tuple[int, int]) -> None:
+        """Check on a trial image that the processor makes images of the model's size."""
         self._processor = processor
         self.size = size
         made = tuple(self._pixels(np.zeros((64, 48, 3), np.uint8)).shape[-2:])
@@ -283,6 +285,7 @@ class PageImages:
         return torch.cat([made[id(sample.view)] for sample in samples])
 
     def _pixels(self, page: Any) -> torch.Tensor:
+        """Return one page's pixels as the processor scales them: (1, 3, height, width)."""
         # A page can be a few pixels wide: its shape does not tell which of its sides is the
         # channels'.
         made = self._processor([page], input_data_format="channels_last", return_tensors="pt")
@@ -291,7 +294,7 @@ class PageImages:
 
 
 def side_lengths(size: int | Sequence[int]) -> tuple[int, int]:
-    """Return height and width of a configuration's `image_size`.
+    """Return height and width in pixels from a configuration's `image_size`.
 
     It is a square's side where it is one number.
     """
@@ -329,15 +332,17 @@ class UdopReader(LayoutReader):
         self._prompt = prompt
 
     def alike(self, sample: Sample) -> object:
-        """Return the sample itself: no sample is like another."""
+        """Return the sample itself as its batching key, so that each sample is a batch."""
         return sample
 
     def _bucket(self, row: SampleRow) -> int:
+        """Return the row's own length: a row that is alone in its batch has no padding."""
         return len(row.ids)
 
     def _laid_out(
         self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str
     ) -> SampleRow:
+        """Return one row of the prompt with the question, then the page's words and boxes."""
         encoded = self.tokenizer(
             [self._prompt.replace(QUESTION, self._marks.sub(" ", question))],
             text_pair=[[self._marks.sub(" ", word.text) for word in words]],
@@ -356,7 +361,7 @@ class UdopReader(LayoutReader):
 
 
 def udop_reader(folder: CheckpointFolder, config: Any, prompt: str | None = None) -> UdopReader:
-    """Return the reader of a checkpoint.
+    """Return the reader of words, boxes and images for a UDOP checkpoint.
 
     Args:
         folder: holds tokenizer.json and the image processor's settings.

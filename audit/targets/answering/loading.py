@@ -169,7 +169,7 @@ def load_answering(
 
 
 def _check_places(prompt: str) -> None:
-    """Refuse a prompt without a place for the question or the page's text.
+    """Refuse a prompt that lacks the placeholder of the question or of the page's text.
 
     Raises:
         TargetError: it has none.
@@ -181,7 +181,7 @@ def _check_places(prompt: str) -> None:
 
 
 def _longest_row(inputs: Inputs) -> int:
-    """Return the length of the longest of a model's inputs that are rows of tokens."""
+    """Return the number of tokens of the longest row among a model's inputs."""
     return max(
         rows.shape[1] for rows in inputs.values() if rows.ndim == 2 and not rows.is_floating_point()
     )
@@ -240,7 +240,13 @@ def _text_family_of(kind: str, raw: dict[str, Any]) -> AnsweringFamily | None:
 
 @contextmanager
 def _refusing(folder: CheckpointFolder, what: str, advice: str = Reader.advice) -> Iterator[None]:
-    """Within, what transformers raises is a refusal of the checkpoint."""
+    """Turn what transformers raises within into a `TargetError` about the checkpoint.
+
+    Args:
+        folder: the checkpoint.
+        what: what failed, in words.
+        advice: what the owner can do.
+    """
     try:
         yield
     except ModelError as error:

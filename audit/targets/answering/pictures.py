@@ -42,7 +42,7 @@ _VISION = ("torchvision", "num2words")
 
 
 def image_processor_of(folder: AnyFolder) -> Any:
-    """Open the processor that makes a page's image the model's input.
+    """Open the checkpoint's image processor, which turns a page's image into pixel values.
 
     It works on PIL images, without torchvision.
 
@@ -70,6 +70,13 @@ def processor_of(folder: AnyFolder, n_vocabulary: int) -> Any:
 
 
 def _open_part(folder: AnyFolder, part: str, open_it: Callable[..., Any]) -> Any:
+    """Return a part of the checkpoint's processor, opened without running its code.
+
+    Args:
+        folder: the checkpoint.
+        part: the part in words, for errors.
+        open_it: opens the part from a folder, as transformers does.
+    """
     folder = open_checkpoint(folder)
     hint = "save the model's processor beside it (processor.save_pretrained)"
     _refuse_beyond_measure(folder)
@@ -90,7 +97,7 @@ def _open_part(folder: AnyFolder, part: str, open_it: Callable[..., Any]) -> Any
 
 
 def _refuse_beyond_measure(folder: CheckpointFolder) -> None:
-    """Refuse a processor whose pictures are too large.
+    """Refuse a processor whose settings ask for pictures of too many pixels.
 
     They have more pixels than a page may have, or more tokens than any model.
     """
@@ -109,7 +116,7 @@ def _refuse_beyond_measure(folder: CheckpointFolder) -> None:
 
 
 def _pixels(settings: Any) -> Iterator[int]:
-    """Return the sizes of pictures in a processor's settings, at any depth, in pixels."""
+    """Yield the number of pixels of each picture that a processor's settings ask for."""
     if isinstance(settings, dict):
         sides = [settings.get("height"), settings.get("width")]
         for given in (sides, *(settings.get(name) for name in ("size", "crop_size"))):
@@ -128,7 +135,7 @@ def _lacking(error: BaseException) -> str | None:
 
 
 def resolution_of(image_processor: Any) -> tuple[int, int] | None:
-    """Return height and width of the images that it makes, in pixels.
+    """Return height and width in pixels of the images that an image processor makes.
 
     None when they are of several sizes.
     """
@@ -138,7 +145,7 @@ def resolution_of(image_processor: Any) -> tuple[int, int] | None:
 
 
 def image_of(sample: reading.Sample) -> Any:
-    """Return the page's image as an image processor takes it: (height, width, 3), uint8.
+    """Return the page's image as an array for an image processor: (height, width, 3), uint8.
 
     Raises:
         TargetError: the page has none.
@@ -160,7 +167,7 @@ OFFSET = 2
 
 
 def donut_reader(folder: CheckpointFolder, config: Any, prompt: str | None) -> DonutReader:
-    """Return the reader of a vision-encoder-decoder.
+    """Return the reader of page images for a vision encoder-decoder such as Donut.
 
     Args:
         folder: the checkpoint.
@@ -181,6 +188,7 @@ class DonutReader(reading.Reader):
     """See `audit.targets.answering.reader.Reader`."""
 
     def __init__(self, image_processor: Any, tokenizer: Any, config: Any, prompt: str) -> None:
+        """Find the tokens that begin, part and end the decoder's text."""
         super().__init__(tokenizer)
         self._images = image_processor
         self._prompt = prompt
@@ -219,7 +227,7 @@ class DonutReader(reading.Reader):
             raise TargetError(*wording("no_room", max_tokens=self.max_tokens))
 
     def prompts(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
-        """Return pictures, and prompts with the questions."""
+        """Return the inputs of `generate`: page images, and prompts with the questions."""
         prompts = [self._tokens(sample)[0] for sample in samples]
         return {
             **self._pages(samples),
@@ -227,7 +235,7 @@ class DonutReader(reading.Reader):
         }
 
     def taught(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
-        """Return pictures, and rows of prompt and answer whose answers are read."""
+        """Return the inputs of `forward`: page images, and rows whose labels are the answers."""
         pairs = [self._tokens(sample) for sample in samples]
         return {
             **self._pages(samples),
@@ -240,10 +248,11 @@ class DonutReader(reading.Reader):
         }
 
     def alike(self, sample: reading.Sample) -> object:
-        """Return the lengths of prompt and answer."""
+        """Return the numbers of tokens of prompt and answer as a batching key."""
         return tuple(map(len, self._tokens(sample)))
 
     def _pages(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
+        """Return the encoded pages where all samples have them, else the pixels of their images."""
         encoded = [sample.encoded for sample in samples if sample.encoded is not None]
         return (
             {reading.ENCODED: torch.stack(encoded)}
@@ -252,7 +261,7 @@ class DonutReader(reading.Reader):
         )
 
     def pictures(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
-        """Return the pixels of pages as the processor scales them."""
+        """Return the encoder's inputs: pixels of the pages, as the processor scales them."""
         pages = [image_of(sample) for sample in samples]
         return {
             "pixel_values": self._images(
@@ -261,14 +270,16 @@ class DonutReader(reading.Reader):
         }
 
     def _tokens(self, sample: reading.Sample) -> tuple[list[int], list[int]]:
-        """Return the prompt's tokens, and the answer's with its end; no answer: none."""
+        """Return the tokens of a sample's prompt, and of its answer with its end, if it has one."""
         return self._spelled(sample.question, sample.answer)
 
     def _spell(self, question: str, answer: str | None) -> tuple[list[int], list[int]]:
+        """Return tokens of prompt and answer, with question and answer cut to their longest."""
         prompt, tokens = self._asked(self._plain(question, self._longest_question), answer)
         return prompt, tokens[: self.max_new_tokens]
 
     def _asked(self, question: str, answer: str | None = None) -> tuple[list[int], list[int]]:
+        """Return the tokens of a prompt from its start token on, and of an answer to its end."""
         text = None if answer is None else self._gap + self._plain(answer)
         prompt, tokens = reading.continued(
             self.tokenizer, self._prompt.replace(reading.QUESTION, question), text or ""
@@ -290,7 +301,7 @@ a header."""
 def pix2struct_reader(
     folder: CheckpointFolder, config: Any, prompt: str | None
 ) -> Pix2StructReader:
-    """Return the reader of a Pix2Struct.
+    """Return the reader of page images with drawn questions for a Pix2Struct.
 
     The header is drawn with the font file in the checkpoint's folder (Google's have used Arial),
     else with DejaVu Sans.
@@ -308,7 +319,7 @@ def pix2struct_reader(
 
 
 def font_of(folder: Path) -> bytes:
-    """Return the font that a checkpoint's headers are drawn with.
+    """Return the bytes of the font that a checkpoint's questions are drawn in.
 
     It is its own, or the shipped one.
 
@@ -346,7 +357,7 @@ class Pix2StructReader(reading.ApartReader):
         self.max_tokens = int(image_processor.max_patches)
 
     def prompts(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
-        """Return the patches of pictures with their questions as headers."""
+        """Return the image patches of pages, with each question drawn above its page."""
         pages = [self._with_header(sample) for sample in samples]
         read = self._images(
             pages, is_vqa=False, input_data_format="channels_first", return_tensors="pt"
@@ -357,11 +368,11 @@ class Pix2StructReader(reading.ApartReader):
         }
 
     def alike(self, sample: reading.Sample) -> object:
-        """Return the length of the answer: all images are filled to one number of patches."""
+        """Return the answer's length as a batching key: all images have equally many patches."""
         return None if sample.answer is None else len(self._answer(sample))
 
     def _with_header(self, sample: reading.Sample) -> Any:
-        """Return the page under its question: (3, height, width), uint8."""
+        """Return the page's image with its question drawn above: (3, height, width), uint8."""
         page = np.moveaxis(image_of(sample), -1, 0)
         header = self._prompt.replace(reading.QUESTION, sample.question)[:LONGEST_HEADER]
         height, width = page.shape[1:]

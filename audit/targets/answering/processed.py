@@ -48,6 +48,7 @@ class ProcessorReader(reading.Reader):
     """
 
     def __init__(self, processor: Any, ends: frozenset[int], positions: int | None) -> None:
+        """Find the token ids of the image's placeholder, and how long rows and answers may be."""
         super().__init__(processor.tokenizer)
         self._processor = processor
         self._mark = mark_of(processor)
@@ -71,14 +72,14 @@ class ProcessorReader(reading.Reader):
         return self._stack_samples([self._with_answer(sample) for sample in samples])
 
     def alike(self, sample: reading.Sample) -> object:
-        """Return the size of the page and the lengths of the texts, which make the row's length."""
+        """Return the page's size and the numbers of tokens of its texts as a batching key."""
         size = sample.view.size or image_of(sample).shape[:2]
         return size, tuple(
             len(reading.tokens_of(self.tokenizer, text)) for text in self._texts(sample)
         )
 
     def n_of_page(self, sample: reading.Sample, ids: Sequence[int], most: int) -> int:
-        """Count the tokens of a row up to the end of the page's image."""
+        """Return the number of tokens of a row up to the end of the page's image."""
         n = max(
             (index + 1 for index, token in enumerate(ids) if token in self._image_ids), default=0
         )
@@ -86,27 +87,29 @@ class ProcessorReader(reading.Reader):
 
     @abstractmethod
     def _texts(self, sample: reading.Sample) -> list[str]:
-        """Return the text that is asked.
+        """Return the texts of a sample whose lengths decide its batch: the prompt first.
 
         Where there is an answer, also a text that tells answers of other lengths apart.
         """
 
     @abstractmethod
     def _asked(self, sample: reading.Sample) -> reading.Inputs:
-        """Return one sample's inputs without its answer."""
+        """Return the model's inputs of one sample's question, without the answer."""
 
     @abstractmethod
     def _with_answer(self, sample: reading.Sample) -> reading.Inputs:
-        """Return one sample's inputs with its answer and its end, and the labels of these."""
+        """Return the model's inputs of one sample with its answer, which are its labels."""
 
     def _question(self, sample: reading.Sample) -> str:
+        """Return the question without special tokens, cut to the longest a row may hold."""
         return self._plain(sample.question, self._longest_question)
 
     def _answer(self, sample: reading.Sample) -> str:
+        """Return the answer without special tokens, cut to the longest that is taught."""
         return self._plain(sample.answer or "", self.max_new_tokens)
 
     def _read(self, sample: reading.Sample, text: str, **settings: Any) -> reading.Inputs:
-        """Return one sample's inputs, as the processor makes them.
+        """Return the model's inputs of one page image and a text, made by the processor.
 
         Raises:
             TargetError: the text has no place for the image, or the row is longer than the model
@@ -137,19 +140,19 @@ class ProcessorReader(reading.Reader):
         return inputs
 
     def _stack_samples(self, samples: Sequence[reading.Inputs]) -> reading.Inputs:
-        """Return inputs of several samples as one batch, filled on the right."""
+        """Return the inputs of several samples as one batch, padded on the right."""
         fill = {"input_ids": self.tokenizer.pad_token_id, "labels": NOT_READ}
         return stacked_samples(samples, fill)
 
 
 def mark_of(processor: Any) -> str | None:
-    """Return what stands for the image in a text that this processor reads; None: it says none."""
+    """Return the placeholder of the image in a processor's texts; None where it names none."""
     mark = getattr(processor, "image_token", None)
     return None if mark is None else str(mark)
 
 
 def ends_of(folder: CheckpointFolder, config: Any, tokenizer: Any) -> frozenset[int]:
-    """Return the tokens that end an answer.
+    """Return the ids of the tokens that end an answer.
 
     They are the tokenizer's end, and those that the checkpoint's settings name.
 
@@ -165,9 +168,14 @@ def ends_of(folder: CheckpointFolder, config: Any, tokenizer: Any) -> frozenset[
 
 
 def followed(inputs: reading.Inputs, own: list[int], begin: int) -> reading.Inputs:
-    """Return the inputs with other ids in their row, of which those from `begin` on are taught.
+    """Return the inputs with the row `own`, whose tokens from `begin` on are the labels.
 
     Other values per token are cut, or the last one is repeated.
+
+    Args:
+        inputs: the inputs of one row.
+        own: the ids of the new row.
+        begin: the first position of the answer.
     """
     missing = max(0, len(own) - inputs["input_ids"].shape[1])
     of_tokens = {
@@ -185,7 +193,7 @@ def followed(inputs: reading.Inputs, own: list[int], begin: int) -> reading.Inpu
 
 
 def stacked(values: Sequence[torch.Tensor], fill: int) -> torch.Tensor:
-    """Return tensors of one rank along their first dimension.
+    """Return tensors of one rank joined along their first dimension, padded with `fill`.
 
     Each is filled at the end of the others to the largest.
     """
@@ -194,7 +202,7 @@ def stacked(values: Sequence[torch.Tensor], fill: int) -> torch.Tensor:
 
 
 def _grown(value: torch.Tensor, shape: Sequence[int], fill: int) -> torch.Tensor:
-    """Fill a tensor at the end of all dimensions but the first."""
+    """Return the tensor padded with `fill` to `shape`, its sizes after the first dimension."""
     pads: list[int] = []
     # torch names the last dimension first.
     for size, present in zip(reversed(shape), reversed(value.shape[1:]), strict=True):
@@ -203,7 +211,7 @@ def _grown(value: torch.Tensor, shape: Sequence[int], fill: int) -> torch.Tensor
 
 
 def stacked_samples(samples: Sequence[reading.Inputs], fill: Mapping[str, int]) -> reading.Inputs:
-    """Return inputs of several samples as one batch; see `stacked`.
+    """Return the inputs of several samples as one batch, padded to the longest.
 
     Args:
         samples: inputs of one sample each.
@@ -240,6 +248,7 @@ class ChatReader(ProcessorReader):
         prompt: str | None = None,
         system: str | None = None,
     ) -> None:
+        """Check that the chat template writes the text of the system turn, where there is one."""
         super().__init__(processor, ends, positions)
         self._prompt = prompt or reading.QUESTION
         self._system: list[Turn] = [] if system is None else [_turn("system", system)]
@@ -249,15 +258,18 @@ class ChatReader(ProcessorReader):
             raise TargetError(*wording("no_system_turn"))
 
     def _texts(self, sample: reading.Sample) -> list[str]:
+        """Return the conversation up to the question; of a sample with an answer, also with it."""
         texts = [self._render(self._turns(sample))]
         if sample.answer is not None:
             texts.append(self._render(self._turns(sample, answered=True)))
         return texts
 
     def _asked(self, sample: reading.Sample) -> reading.Inputs:
+        """Return the model's inputs of the conversation up to the question."""
         return self._read_turns(sample, self._turns(sample))
 
     def _with_answer(self, sample: reading.Sample) -> reading.Inputs:
+        """Return the model's inputs of the conversation, with the answer to its end as labels."""
         prompt = self._asked(sample)["input_ids"][0].tolist()
         inputs = self._read_turns(sample, self._turns(sample, answered=True))
         ids = inputs["input_ids"][0].tolist()
@@ -269,6 +281,7 @@ class ChatReader(ProcessorReader):
         return followed(inputs, row[: begin + self.max_new_tokens], begin)
 
     def _turns(self, sample: reading.Sample, *, answered: bool = False) -> list[Turn]:
+        """Return the turns of the conversation: system, question and image, maybe the answer."""
         prompt = self._prompt.replace(reading.QUESTION, self._question(sample))
         turns = [*self._system, _turn("user", prompt, {"type": "image"})]
         if answered:
@@ -276,16 +289,19 @@ class ChatReader(ProcessorReader):
         return turns
 
     def _render(self, turns: list[Turn]) -> str:
+        """Return the text that the chat template writes of the turns."""
         goes_on = turns[-1]["role"] == "user"
         return write_turns(self._processor, turns, add_generation_prompt=goes_on)
 
     def _read_turns(self, sample: reading.Sample, turns: list[Turn]) -> reading.Inputs:
+        """Return the model's inputs of the turns: their text with the page's image."""
         text = self._render(turns)
         bos = self.tokenizer.bos_token
         return self._read(sample, text, add_special_tokens=bos is None or not text.startswith(bos))
 
 
 def _turn(role: str, text: str, *before: Turn) -> Turn:
+    """Return one turn of a conversation, with its text after the contents `before`."""
     return {"role": role, "content": [*before, {"type": "text", "text": text}]}
 
 
@@ -313,6 +329,7 @@ class PromptReader(ProcessorReader):
         *,
         writes_apart: bool = False,
     ) -> None:
+        """Find whether the processor takes answers itself, and what parts prompt from answer."""
         super().__init__(processor, ends, positions)
         self._prompt = prompt
         self._writes_apart = writes_apart
@@ -324,18 +341,22 @@ class PromptReader(ProcessorReader):
         (self.advice,) = wording("whole_text", mark=self._mark or "the mark of the image")
 
     def _texts(self, sample: reading.Sample) -> list[str]:
+        """Return the prompt; of a sample with an answer, also the prompt with the answer."""
         prompt = self._text(sample)
         if sample.answer is None:
             return [prompt]
         return [prompt, prompt + self._gap + self._answer(sample)]
 
     def _text(self, sample: reading.Sample) -> str:
+        """Return the prompt with the question in its place."""
         return self._prompt.replace(reading.QUESTION, self._question(sample))
 
     def _asked(self, sample: reading.Sample) -> reading.Inputs:
+        """Return the model's inputs of the page's image and the prompt."""
         return self._read(sample, self._text(sample))
 
     def _with_answer(self, sample: reading.Sample) -> reading.Inputs:
+        """Return the model's inputs with the answer as labels, where the model expects it."""
         inputs = self._asked(sample)
         if self._writes_apart:
             # A text of its own, with the special tokens that the tokenizer writes around one.
@@ -353,6 +374,7 @@ class PromptReader(ProcessorReader):
         return followed(inputs, [*ids, *self._ended(answer)], len(ids))
 
     def _ended(self, answer: list[int]) -> list[int]:
+        """Return the answer's tokens with one end token, cut to the longest answer."""
         end = self.tokenizer.eos_token_id
         return (answer if answer[-1:] == [end] else [*answer, end])[: self.max_new_tokens]
 
@@ -360,7 +382,7 @@ class PromptReader(ProcessorReader):
 def seeing_reader(
     folder: CheckpointFolder, config: Any, prompt: str | None, system: str | None = None
 ) -> ProcessorReader:
-    """Return the reader of an image-text-to-text model.
+    """Return the reader of page images for an image-text-to-text model, by its kind of prompt.
 
     Args:
         folder: the checkpoint.

@@ -105,11 +105,11 @@ class Reader(ABC):
 
     @abstractmethod
     def prompts(self, samples: Sequence[Sample]) -> Inputs:
-        """Return the inputs of `generate`; samples that `alike` puts together only."""
+        """Return the inputs of `generate` for samples with equal keys of `alike`."""
 
     @abstractmethod
     def taught(self, samples: Sequence[Sample]) -> Inputs:
-        """Return the inputs of `forward` for the training loss.
+        """Return the inputs of `forward`, with the answers as labels of the training loss.
 
         They are `prompts` and "labels", -100 where nothing is read.
 
@@ -119,7 +119,7 @@ class Reader(ABC):
 
     @abstractmethod
     def alike(self, sample: Sample) -> object:
-        """Return a key: only samples of one key share a batch.
+        """Return a batching key: only samples with equal keys share a forward pass.
 
         So each is padded as if it were alone.
 
@@ -128,10 +128,7 @@ class Reader(ABC):
         """
 
     def n_of_page(self, sample: Sample, ids: Sequence[int], most: int) -> int:
-        """Return how many tokens of a row say the same whatever the page is asked.
-
-        They are `most` at most.
-        """
+        """Return how many first tokens of a row, `most` at most, are equal under every question."""
         return 0
 
     def text_of(self, ids: Sequence[int]) -> str:
@@ -140,7 +137,7 @@ class Reader(ABC):
         return str(self.tokenizer.decode(spoken, skip_special_tokens=True)).strip()
 
     def _plain(self, text: str, most: int | None = None) -> str:
-        """Blank out special tokens that stand in a text, and cut it to its first `most` tokens."""
+        """Return a text with its special tokens blanked out, cut to its first `most` tokens."""
         plain = self._marks.sub(" ", text)
         return plain if most is None else first_tokens(self.tokenizer, plain, most)
 
@@ -152,14 +149,14 @@ class ApartReader(Reader):
     _close: Sequence[int]
 
     def taught(self, samples: Sequence[Sample]) -> Inputs:
-        """Return the inputs of `forward`: the prompt, and the answer as labels."""
+        """Return the inputs of `forward`: prompts for the encoder, and answers as labels."""
         return {
             **self.prompts(samples),
             "labels": filled([self._answer(sample) for sample in samples], NOT_READ),
         }
 
     def _answer(self, sample: Sample) -> list[int]:
-        """Encode the answer and its end, cut: an answer that is too long has no end."""
+        """Return an answer's tokens to its end, cut: an answer that is too long has no end."""
         ids = (
             unpadded(self.tokenizer)
             .encode(self._plain(sample.answer or ""), add_special_tokens=False)
@@ -182,7 +179,7 @@ class PictureReader(Protocol):
     """
 
     def pictures(self, samples: Sequence[Sample]) -> Inputs:
-        """Return what the model's encoder is called with."""
+        """Return the encoder's inputs of the samples' page images."""
         ...
 
 
@@ -212,7 +209,7 @@ class TokenReader(Protocol):
     tokenizer: Any
 
     def page_tokens(self, view: PageView, question: str) -> PageTokens:
-        """Return the page's tokens that a row with this question holds."""
+        """Return the page's tokens, with the word of each, in the row that asks this question."""
         ...
 
 
@@ -224,7 +221,7 @@ QUESTION = "{question}"
 
 
 def marks_of(tokenizer: Any) -> re.Pattern[str]:
-    """Make a pattern that finds special tokens of the tokenizer in a text.
+    """Return a pattern that finds the tokenizer's special tokens in a text.
 
     The text is that of a page, a question or an answer.
     """
@@ -236,7 +233,7 @@ def marks_of(tokenizer: Any) -> re.Pattern[str]:
 
 
 def special_tokens(tokenizer: Any) -> dict[str, int]:
-    """Return tokens that stand for no text.
+    """Return the tokens that stand for no text, each with its id.
 
     They are the tokenizer's own special ones, and marks of fields as Donut has them.
     """
@@ -258,7 +255,7 @@ def special_tokens(tokenizer: Any) -> dict[str, int]:
 
 
 def ending(tokenizer: Any, ids: Iterable[int]) -> frozenset[int]:
-    """Return those of these tokens that may end an answer.
+    """Return those of the token ids that may end an answer.
 
     They are special ones, and text without a letter or a digit.
 
@@ -271,7 +268,7 @@ def ending(tokenizer: Any, ids: Iterable[int]) -> frozenset[int]:
 
 
 def first_tokens(tokenizer: Any, text: str, n_tokens: int) -> str:
-    """Cut the text to its beginning of at most `n_tokens` tokens."""
+    """Return the beginning of a text that has at most `n_tokens` tokens."""
     encoded = unpadded(tokenizer).encode(text, add_special_tokens=False)
     if len(encoded.ids) <= n_tokens:
         return text
@@ -279,12 +276,12 @@ def first_tokens(tokenizer: Any, text: str, n_tokens: int) -> str:
 
 
 def tokens_of(tokenizer: Any, text: str) -> list[int]:
-    """Return ids of a text's tokens, no special ones added."""
+    """Return the token ids of a text, without special tokens around it."""
     return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
 def continued(tokenizer: Any, prompt: str, answer: str) -> tuple[list[int], list[int]]:
-    """Return the tokens of a prompt, and those that follow when an answer stands right after it.
+    """Return the tokens of a prompt, and those of an answer written right after it.
 
     They are as in the text written as one, unless a token would span both: the model's own answer
     cannot begin in the middle of a token either.
@@ -296,7 +293,7 @@ def continued(tokenizer: Any, prompt: str, answer: str) -> tuple[list[int], list
 
 
 def filled(rows: Sequence[Sequence[int]], value: int, length: int = 0) -> torch.Tensor:
-    """Make rows of ids a tensor (n_rows, length), filled with `value` on the right.
+    """Return rows of ids as a tensor (n_rows, length), padded with `value` on the right.
 
     It is at least as long as the longest.
     """
@@ -305,13 +302,13 @@ def filled(rows: Sequence[Sequence[int]], value: int, length: int = 0) -> torch.
 
 
 def with_mask(rows: Sequence[Sequence[int]], value: int, length: int) -> Inputs:
-    """Make rows of ids the inputs of a model, filled with `value` on the right to one length."""
+    """Return rows of ids as `input_ids` and `attention_mask`, padded with `value` on the right."""
     mask = [[1] * len(row) for row in rows]
     return {"input_ids": filled(rows, value, length), "attention_mask": filled(mask, 0, length)}
 
 
 def positions_of(config: Any, names: Sequence[str] = ("max_position_embeddings",)) -> int | None:
-    """Return the longest row that a model of this configuration takes, by the first of these names.
+    """Return the longest row of a model, by the first of `names` its configuration has.
 
     None: none says.
     """
@@ -321,12 +318,12 @@ def positions_of(config: Any, names: Sequence[str] = ("max_position_embeddings",
 
 
 def is_of_tokens(value: torch.Tensor, inputs: Inputs) -> bool:
-    """Test whether an input holds one value for each token of a row."""
+    """Test whether a tensor among a model's inputs has one value per token of a row."""
     return value.shape[:2] == inputs["input_ids"].shape and not value.is_floating_point()
 
 
 def unfilled(inputs: Inputs) -> Inputs:
-    """Return one row without what it was filled up with."""
+    """Return the inputs of one row without its padding."""
     own = inputs.get("attention_mask", torch.ones_like(inputs["input_ids"]))[0].bool()
     return {
         name: value[:, own] if is_of_tokens(value, inputs) else value
@@ -335,7 +332,7 @@ def unfilled(inputs: Inputs) -> Inputs:
 
 
 def n_shared(one: Sequence[int], other: Sequence[int]) -> int:
-    """Return how many ids two rows begin with alike."""
+    """Return the number of ids with which both rows begin."""
     shortest = min(len(one), len(other))
     return next((index for index in range(shortest) if one[index] != other[index]), shortest)
 
@@ -353,7 +350,7 @@ _TOKENS = ("suppress_tokens", "begin_suppress_tokens", "bad_words_ids", "forced_
 
 
 def greedy(own: GenerationConfig, ends: Set[int], marks: Set[int]) -> GenerationConfig:
-    """Return the settings that the model is asked with: greedy answers that end at any of `ends`.
+    """Return generation settings for greedy answers that end at any of `ends`.
 
     Args:
         own: the checkpoint's.
@@ -370,7 +367,7 @@ def greedy(own: GenerationConfig, ends: Set[int], marks: Set[int]) -> Generation
 
 
 def lifted(own: GenerationConfig, reader: Reader) -> tuple[str, ...]:
-    """Return the names of the settings that the model is asked without, or with less of.
+    """Return the names of generation settings that are dropped or cut for the audit.
 
     They are those that bear on answers.
 
@@ -394,7 +391,7 @@ def lifted(own: GenerationConfig, reader: Reader) -> tuple[str, ...]:
 
 
 def open_ends(own: GenerationConfig, reader: Reader) -> None:
-    """Leave out of the tokens that end an answer those that spell letters or digits.
+    """Remove from the settings' end tokens those that spell letters or digits, in place.
 
     Answers go on after them.
     """
@@ -405,7 +402,7 @@ def open_ends(own: GenerationConfig, reader: Reader) -> None:
 
 
 def _spoken(end_ids: Set[int], reader: Reader) -> Set[int]:
-    """Select the tokens that spell letters or digits, among those that end an answer."""
+    """Return those end tokens that spell letters or digits."""
     return {
         token
         for token in end_ids - reader.ends - reader.forbidden
@@ -414,14 +411,14 @@ def _spoken(end_ids: Set[int], reader: Reader) -> Set[int]:
 
 
 def ids_of(value: int | Sequence[int] | None) -> frozenset[int]:
-    """Return token ids that a setting names: one, several or none."""
+    """Return the token ids that a setting holds: one number, several or none."""
     if value is None:
         return frozenset()
     return frozenset([value] if isinstance(value, int) else value)
 
 
 def set_start(model: Any) -> None:
-    """Have the decoder begin as the model's configuration says, where its settings do not.
+    """Set the decoder's start token from the model's configuration where none is set.
 
     Raises:
         TargetError: neither names the token that a decoder begins with, or the model does not have
@@ -440,7 +437,7 @@ def set_start(model: Any) -> None:
 
 
 def _find_start(own: GenerationConfig, config: Any) -> None:
-    """Take the token that a decoder begins with from the model's configuration.
+    """Set the settings' start token of the decoder from the model's configuration.
 
     Raises:
         TargetError: nothing names it.
@@ -455,7 +452,7 @@ def _find_start(own: GenerationConfig, config: Any) -> None:
 
 
 def _harmless(own: GenerationConfig, ends: Set[int], marks: Set[int]) -> dict[str, Any]:
-    """Return what of the settings that forbid or force tokens keeps no answer from being given.
+    """Return those settings that forbid or force tokens without preventing any answer.
 
     None: nothing.
     """
@@ -471,13 +468,13 @@ def _harmless(own: GenerationConfig, ends: Set[int], marks: Set[int]) -> dict[st
 
 
 def _listed_among(own: GenerationConfig, name: str, tokens: Set[int]) -> list[int] | None:
-    """Return those of the tokens that a setting lists; None without any."""
+    """Return the tokens that the setting `name` lists and `tokens` hold; None without any."""
     listed = [token for token in _set(own, name) or () if token in tokens]
     return listed or None
 
 
 def _set(own: GenerationConfig, name: str) -> Any:
-    """Return a setting's value; None where there is none, or an empty list."""
+    """Return the value of a generation setting; None where it is unset or an empty list."""
     value = getattr(own, name, None)
     return None if value == [] else value
 

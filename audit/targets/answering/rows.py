@@ -60,7 +60,7 @@ NO_WORDS = "add the words that an OCR reads: docaudit ocr DATA_DIR"
 
 
 def refuse_documents(lacking: Sequence[Document], problem: str, hint: str) -> None:
-    """Raise a `ManifestError` about documents with questions that have a problem.
+    """Raise a `ManifestError` that counts and names the documents with a problem.
 
     Does nothing where there are none.
     """
@@ -73,7 +73,7 @@ def refuse_documents(lacking: Sequence[Document], problem: str, hint: str) -> No
 
 @contextmanager
 def steady(device: str) -> Iterator[None]:
-    """Within, a forward pass runs on one thread of a CPU.
+    """Run forward passes within on a single thread where the device is a CPU.
 
     For several rows, and for readers whose samples share none.
 
@@ -90,7 +90,9 @@ def steady(device: str) -> Iterator[None]:
 
 @contextmanager
 def computing(card: TargetCard, head_of: Callable[[], Any]) -> Iterator[None]:
-    """Within, a model computes in its card's dtype, but its head in float32; not to be nested.
+    """Compute a model's layers within in its card's dtype, but its head in float32.
+
+    Not to be nested.
 
     Args:
         card: the model's.
@@ -102,6 +104,7 @@ def computing(card: TargetCard, head_of: Callable[[], Any]) -> Iterator[None]:
     exact = ExitStack()
 
     def begin(_: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+        """Switch autocast off for the head; return its inputs in float32."""
         exact.enter_context(torch.autocast(card.device, enabled=False))
         return tuple(value.float() for value in inputs)
 
@@ -123,12 +126,12 @@ def trial_sample() -> Sample:
 
 
 def share(reader: Reader) -> bool:
-    """Return True where samples of this reader ever share a forward pass."""
+    """Test whether two equal samples of this reader share a forward pass."""
     return reader.alike(trial_sample()) == reader.alike(trial_sample())
 
 
 def rows_for(reader: Reader, device: str) -> int:
-    """Return the number of samples of a forward pass that suits the size of the reader's images.
+    """Return how many samples a forward pass takes, from the size of the reader's images.
 
     On a CPU 1 or `STEP`; it follows from the checkpoint and the kind of device alone. 1 where no
     two samples are alike: more rows would repeat one sample.
@@ -150,7 +153,7 @@ def run_batches(
     device: str,
     run: Callable[[Sequence[Sample], int], B],
 ) -> Iterator[tuple[list[int], B]]:
-    """Yield per batch the indices of its samples, and what `run` gives for them.
+    """Yield per batch the indices of its samples, and what `run` returns for them.
 
     `run` takes the samples and a number of rows.
 
@@ -214,7 +217,7 @@ def fill_rows(inputs: Inputs, n_samples: int, n_rows: int) -> Inputs:
 
 
 def unopened(samples: Sequence[Sample]) -> list[Sample]:
-    """Return copies whose page views have not opened their images.
+    """Return copies of the samples whose page images are still to be opened.
 
     A page view keeps its own as long as it lives.
     """
@@ -243,7 +246,7 @@ class RowTarget(ReferenceRules, ABC):
 
     @property
     def batch_rows(self) -> int:
-        """Return the number of samples of one forward pass as it is now.
+        """Return the present number of samples of one forward pass.
 
         It is what was asked for, or what suited the device, or lowered since.
         """
@@ -251,16 +254,16 @@ class RowTarget(ReferenceRules, ABC):
 
     @property
     def lowered(self) -> int:
-        """Return the number of times that `batch_rows` was lowered because memory ran out."""
+        """Return how often `batch_rows` was lowered because memory ran out."""
         return self.rows.lowered
 
     @property
     def needs_image(self) -> bool:
-        """Test whether a page without an image cannot be asked."""
+        """Test whether the model can read no page without its image."""
         return bool(self.reader.needs_image)
 
     def rounded(self, dtype: str) -> Self:
-        """Return this checkpoint with its layers computing in `dtype`; weights are shared.
+        """Return this checkpoint with its layers computing in `dtype`; the weights are shared.
 
         Matrix products up to the last hidden states are computed in `dtype`; sums, norms, the
         head's scores and all that follows from them stay in float32.
@@ -270,7 +273,7 @@ class RowTarget(ReferenceRules, ABC):
         return other
 
     def ask(self, queries: Sequence[Query[A]]) -> list[A]:
-        """Answer queries about pages, all of one type.
+        """Return one answer for each query about pages; all queries are of one type.
 
         Raises:
             ValueError: a query of a type this target cannot answer, or queries of several types.
@@ -290,7 +293,13 @@ class RowTarget(ReferenceRules, ABC):
     def _run(
         self, samples: Sequence[Sample], run: Any, alike: Callable[[Any], object]
     ) -> list[Any]:
-        """Return what `run` gives for each sample, in order; see `run_batches`."""
+        """Return what `run` returns for each sample, batch by batch, in the order of samples.
+
+        Args:
+            samples: the samples.
+            run: answers one batch, given its samples and a number of rows.
+            alike: gives a sample's batching key.
+        """
         answers: list[Any] = [None] * len(samples)
         for indices, replies in run_batches(samples, alike, self.rows, self.card.device, run):
             for index, answer in zip(indices, replies, strict=True):
@@ -299,7 +308,7 @@ class RowTarget(ReferenceRules, ABC):
 
     @abstractmethod
     def _methods(self) -> dict[type[Query[Any]], Callable[[Any], list[Any]]]:
-        """Give what answers queries, by their type."""
+        """Map each type of query to the method that answers queries of that type."""
 
     def _view_of(self, query: Any) -> PageView:
         """Return the page view that a query is about."""

@@ -52,16 +52,16 @@ class AskedPage(Encoding):
 
     @property
     def has_loss(self) -> bool:
-        """Test whether the page has questions, whose answers the loss reads."""
+        """Test whether the page has questions: the training loss reads their answers."""
         return bool(self.asked)
 
     def scrubbed(self, positions: Sequence[int]) -> Self:
-        """Return the page with whole words painted white, as in a removal."""
+        """Return the page with the words of these tokens painted white, as in a removal."""
         words = sorted({int(word) for word in self.words[list(positions)] if word >= 0})
         return replace(self.masked(positions), view=cover(self.view, words))
 
     def samples(self) -> list[reading.Sample]:
-        """Return the samples of a reader, one a question."""
+        """Return one sample for the reader for each question of the page."""
         tokens = tuple(self.ids[self.words >= 0].tolist())
         return [
             reading.Sample(self.view, question, answer, tokens) for question, answer in self.asked
@@ -80,7 +80,7 @@ def read_page(
     asked: tuple[tuple[str, str], ...],
     around: Sequence[int],
 ) -> AskedPage | None:
-    """Return the page as far as a row of the reader holds it.
+    """Return the tokens of a page that a row holds with its questions; None without any.
 
     Rows with longer questions may hold less of its end.
 
@@ -114,7 +114,7 @@ def page_of(
     tokens: reading.PageTokens,
     asked: tuple[tuple[str, str], ...] = (),
 ) -> AskedPage:
-    """Return the page of these tokens.
+    """Return a page of these tokens, with boxes and questions, as attacks read it.
 
     Hidden tokens are T5's first sentinel, one for each, or [MASK] where the vocabulary has that.
     There, as in BERT's, the page begins and ends as its masked language models read it, which no
@@ -175,6 +175,7 @@ class AnsweringTarget(batched.RowTarget):
         batch_rows: int | None = None,
         images: OpenImage | None = None,
     ) -> None:
+        """Set the model to greedy answers, and list the types of queries that it answers."""
         self.model = model.eval()
         self.reader = reader
         self.card = card
@@ -238,7 +239,7 @@ class AnsweringTarget(batched.RowTarget):
     def accepts_start(
         self, start: CheckpointFolder, own_folder: CheckpointFolder, *, denoises: bool
     ) -> str | None:
-        """Say why a start of fine-tuning cannot be asked what the model is asked.
+        """Return why the model's pretrained start cannot be asked the same; None where it can.
 
         Such models begin as such, unless they begin as T5.
         """
@@ -247,10 +248,11 @@ class AnsweringTarget(batched.RowTarget):
         return None
 
     def token_strings(self, ids: Sequence[int]) -> str:
-        """Spell tokens as the reader does."""
+        """Return the text of token ids, as the reader decodes them."""
         return self.reader.text_of(ids)
 
     def _methods(self) -> dict[type[interface.Query[Any]], Callable[[Any], list[Any]]]:
+        """Map each type of query to the method that answers it; losses of tokens one by one."""
         return {
             interface.Answer: self._replies,
             interface.AnswerLoss: self._log_probabilities,
@@ -260,13 +262,16 @@ class AnsweringTarget(batched.RowTarget):
         }
 
     def _view_of(self, query: Any) -> PageView:
+        """Return the page view of a query about a page's image or about its tokens."""
         return query.view if isinstance(query, interface.PageViewQuery) else asked_page(query).view
 
     def _replies(self, queries: Sequence[interface.Answer]) -> list[interface.Reply]:
+        """Return the model's greedy answer to each question, in order."""
         samples = [reading.Sample(query.view, query.question) for query in queries]
         return self._each(samples, self._generate)
 
     def _log_probabilities(self, queries: Sequence[interface.AnswerLoss]) -> list[Floats]:
+        """Return log-probabilities of the tokens of each true answer, or of whole rows."""
         of_rows = interface.type_asked(self, queries) is interface.RowLoss
         samples = [
             reading.Sample(query.view, query.question, query.answer, whole=of_rows)
@@ -275,7 +280,7 @@ class AnsweringTarget(batched.RowTarget):
         return self._each(samples, self.score_answers)
 
     def _candidate_losses(self, query: interface.TrainingLoss) -> Floats:
-        """Compute the mean loss of the page's questions with each candidate in place."""
+        """Return the mean loss of a page's questions with each candidate token in place."""
         page = asked_page(query)
         if not page.asked:
             raise ValueError("a page without questions has no training loss")
@@ -289,7 +294,12 @@ class AnsweringTarget(batched.RowTarget):
         return means
 
     def _each(self, samples: Sequence[reading.Sample], run: Any) -> list[Any]:
-        """Return what `run` gives for each sample, in order."""
+        """Return what `run` returns for each sample; a page's beginning is read once.
+
+        Args:
+            samples: the samples.
+            run: answers one batch, given its samples and a number of rows.
+        """
         parts: Iterable[Sequence[reading.Sample]] = [samples]
         if isinstance(self.reader, reading.PictureReader):
             parts = map(
@@ -304,14 +314,16 @@ class AnsweringTarget(batched.RowTarget):
         return replies
 
     def _alike(self, sample: reading.Sample) -> object:
-        """Return a key that samples share which may stand in one batch."""
+        """Return a batching key; rows whose beginning was read share it by that beginning."""
         row = sample.encoded
         if isinstance(row, reading.Begun):
             return id(row.cache), row.length
         return self.reader.alike(sample)
 
     def _with_begun_rows(self, samples: Sequence[reading.Sample]) -> list[reading.Sample]:
-        """Return samples about one page.
+        """Return one page's samples, with the common beginning of their rows read once.
+
+        Beginnings shorter than `SHORTEST` are left to each row.
 
         What their rows begin with is read once, where it is long enough.
         """
@@ -321,7 +333,7 @@ class AnsweringTarget(batched.RowTarget):
     def _with_begun_row(
         self, sample: reading.Sample, caches: dict[tuple[int, ...], Any]
     ) -> reading.Sample:
-        """Return a sample with the beginning of its row read, where that is long enough.
+        """Return a sample with the keys and values of its row's beginning, if that is long.
 
         Args:
             sample: the sample.
@@ -348,7 +360,7 @@ class AnsweringTarget(batched.RowTarget):
         return replace(sample, encoded=reading.Begun(self._places(row), cache, n, length))
 
     def _begin(self, row: reading.Inputs, n: int) -> Any:
-        """Return the keys and values of a row's first `n` tokens, images among them."""
+        """Return the model's keys and values (its cache) of a row's first `n` tokens."""
         inputs: dict[str, torch.Tensor] = {}
         for name, value in row.items():
             if name != "labels":
@@ -358,7 +370,7 @@ class AnsweringTarget(batched.RowTarget):
             return self.model(**inputs, use_cache=True, logits_to_keep=1)[CACHE]
 
     def _places(self, row: reading.Inputs) -> reading.Inputs:
-        """Return a row's tokens with the position of each.
+        """Return a row with its attention mask and the position of each token.
 
         Positions have three axes where the model places images so.
         """
@@ -374,14 +386,14 @@ class AnsweringTarget(batched.RowTarget):
         return {name: tokens[name] for name in names if name in tokens}
 
     def _with_encoded_pages(self, samples: Sequence[reading.Sample]) -> list[reading.Sample]:
-        """Return the samples with their pages encoded, each page once."""
+        """Return the samples with their pages' encoder states; each page is encoded once."""
         pages = {id(sample.view): sample for sample in samples}
         states = self._run([*pages.values()], self._encode_pages, lambda _: None)
         encoded = dict(zip(pages, states, strict=True))
         return [replace(sample, encoded=encoded[id(sample.view)]) for sample in samples]
 
     def _encode_pages(self, samples: Sequence[reading.Sample], n_rows: int) -> list[torch.Tensor]:
-        """Return the pages of one batch as the model's encoder sees them."""
+        """Return the encoder's last hidden states of each page image of one batch."""
         assert isinstance(self.reader, reading.PictureReader)
         inputs = self._laid(self.reader.pictures, samples, n_rows)
         with self._steady(n_rows), self.computing():
@@ -409,7 +421,7 @@ class AnsweringTarget(batched.RowTarget):
         ]
 
     def _reply_of(self, ids: list[int], log_probabilities: Floats) -> interface.Reply:
-        """Return the answer that generated tokens spell before the first end.
+        """Return the answer that generated tokens spell before the first end token.
 
         It comes with its probability.
         """
@@ -446,15 +458,20 @@ class AnsweringTarget(batched.RowTarget):
         return np.split(values, np.cumsum(taught.sum(dim=1).cpu().numpy()))[: len(samples)]
 
     def _keeps_some_logits(self) -> bool:
-        """Test whether the model can be asked for the scores of the last tokens alone."""
+        """Test whether the model can compute scores for a row's last tokens alone."""
         return "logits_to_keep" in inspect.signature(self.model.forward).parameters
 
     def _laid(
         self, lay_out: Callable[..., reading.Inputs], samples: Sequence[reading.Sample], n_rows: int
     ) -> Any:
-        """Return the model's inputs of one batch, on its device.
+        """Return the model's inputs of one batch on its device, padded to `n_rows` rows.
 
         The first sample is repeated to `n_rows`.
+
+        Args:
+            lay_out: makes the inputs of samples, as the reader's `prompts` or `taught`.
+            samples: samples of the batch.
+            n_rows: rows of the forward pass.
         """
         begun = [sample.encoded for sample in samples if isinstance(sample.encoded, reading.Begun)]
         if begun:
@@ -466,7 +483,7 @@ class AnsweringTarget(batched.RowTarget):
         return rows
 
     def _continued(self, begun: Sequence[reading.Begun]) -> dict[str, Any]:
-        """Return rows that begin alike as the inputs of one batch.
+        """Return the inputs of rows with one cached beginning as one batch.
 
         They are filled up behind what was read of them.
         """
@@ -489,15 +506,16 @@ class AnsweringTarget(batched.RowTarget):
         return inputs
 
     def _steady(self, n_rows: int) -> AbstractContextManager[None]:
+        """Return a context that runs batches of several rows on one thread of a CPU."""
         return batched.steady(self.card.device) if n_rows > 1 or not self._shares else nullcontext()
 
     def computing(self) -> AbstractContextManager[None]:
-        """Within, the model computes in the card's dtype, but scores of tokens in float32."""
+        """Compute within in the card's dtype, but the scores of tokens in float32."""
         return batched.computing(self.card, self.model.get_output_embeddings)
 
 
 def _first_scored(labels: torch.Tensor) -> int:
-    """Return the first position whose scores are computed, so that all taught tokens are.
+    """Return the first position that is scored, so that all labels are scored.
 
     It follows from what samples of one batch share; full blocks keep the bits of each score.
     """
@@ -508,13 +526,13 @@ def _first_scored(labels: torch.Tensor) -> int:
 
 
 def asked_page(query: interface.Query[Any]) -> AskedPage:
-    """Return the page of a query about pages, as `AnsweringTarget.encode` gives it."""
+    """Return the page of a query that was built on `AnsweringTarget.encode`."""
     assert isinstance(query, interface.PageQuery) and isinstance(query.page, AskedPage)  # noqa: PT018
     return query.page
 
 
 def reads_beginnings(config: Any, card: TargetCard) -> bool:
-    """Test whether what rows about a page begin with is read once.
+    """Test whether the common beginning of a page's rows may be computed only once.
 
     That is where a decoder reads it the same whatever follows. On a CPU in float32 it would change
     the last bits of answers.
@@ -529,7 +547,7 @@ def reads_beginnings(config: Any, card: TargetCard) -> bool:
 
 
 def _log_probabilities_of(logits: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
-    """Compute log-probabilities in float32.
+    """Return the log-probability of one token id per row of logits, in float32.
 
     Args:
         logits: scores, (n_rows, n_vocabulary).

@@ -20,7 +20,7 @@ from transformers.utils import chat_template_utils
 
 
 def limit_memory(more: int) -> None:
-    """Have the kernel refuse memory beyond a bound.
+    """Cap this process's address space at what it has now and `more` bytes.
 
     Where a system does not, the time and length of texts bound it.
     """
@@ -36,7 +36,7 @@ def limit_memory(more: int) -> None:
 
 
 def limit_time(seconds: int) -> None:
-    """Have the kernel end this process once it has taken so many seconds more.
+    """Cap this process's CPU time at what it has used and so many `seconds` more.
 
     The kernel counts whole seconds, which are rounded up: a template has at least what it is
     promised.
@@ -48,7 +48,7 @@ def limit_time(seconds: int) -> None:
 
 
 def answer(request: dict[str, Any], most_letters: int) -> dict[str, str]:
-    """Render one text.
+    """Render the template of a request, and return its text or why there is none.
 
     Args:
         request: "template", and its "variables".
@@ -71,7 +71,7 @@ def answer(request: dict[str, Any], most_letters: int) -> dict[str, str]:
 
 
 def main() -> None:
-    """Answer each line of standard input."""
+    """Answer requests, a JSON line each of standard input, with JSON lines of output."""
     seconds, memory, most_letters = map(int, sys.argv[1:])
     limit_memory(memory)
     for line in sys.stdin.buffer:

@@ -47,7 +47,7 @@ _IN_BOUNDS: ContextVar[str] = ContextVar("in bounds", default="")
 
 
 def write_turns(asked: Any, turns: list[dict[str, Any]], **settings: Any) -> str:
-    """Write turns as the chat template of a tokenizer or a processor does, in bounds.
+    """Return the text that a tokenizer's or processor's chat template writes of the turns.
 
     Args:
         asked: the tokenizer or processor.
@@ -68,6 +68,7 @@ def write_turns(asked: Any, turns: list[dict[str, Any]], **settings: Any) -> str
 
 @contextmanager
 def _bounded(name: str) -> Iterator[None]:
+    """Render chat templates within in a process of their own, with limits."""
     token = _IN_BOUNDS.set(name)
     try:
         yield
@@ -82,6 +83,7 @@ class _Elsewhere:
     """
 
     def __init__(self, template: str) -> None:
+        """Keep the template, and refuse one longer than `MOST_TEMPLATE`."""
         if len(template) > MOST_TEMPLATE:
             raise TargetError(*wording("template_long", name=_IN_BOUNDS.get(), most=MOST_TEMPLATE))
         self._template = template
@@ -101,7 +103,7 @@ class _Elsewhere:
             ) from None
 
     def render(self, **variables: Any) -> str:
-        """Return the text."""
+        """Return the text that the other process renders with these variables."""
         answer = _PROCESS.ask({"template": self._template, "variables": variables})
         if "failure" in answer:
             raise ModelError(
@@ -118,7 +120,7 @@ _compile_here = chat_template_utils._compile_jinja_template
 
 
 def _compile(template: str) -> Any:
-    """Compile a template.
+    """Return the compiled template: one that renders elsewhere while a checkpoint is audited.
 
     Elsewhere where it is a checkpoint's that is audited, as transformers does for all others.
     """
@@ -136,12 +138,13 @@ class TemplateProcess:
     """
 
     def __init__(self) -> None:
+        """Start nothing yet: the process is started by the first request."""
         self._lock = Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
 
     def ask(self, request: dict[str, Any]) -> dict[str, str]:
-        """Return the answer to a request: "text", "failure" or "limit"."""
+        """Return the process's answer to a request, under "text", "failure" or "limit"."""
         line = json.dumps(request).encode() + b"\n"
         with self._lock:
             process = self._started()
@@ -151,7 +154,7 @@ class TemplateProcess:
         return dict(json.loads(reply))
 
     def _lost(self, process: subprocess.Popen[bytes]) -> dict[str, str]:
-        """Return which limit ended the process.
+        """Return which limit the dead process exceeded: time or memory.
 
         Raises:
             EngineError: something else ended it.
@@ -168,7 +171,7 @@ class TemplateProcess:
         raise EngineError(*wording("template_process", code=code))
 
     def end(self) -> None:
-        """End it."""
+        """Kill the process, where this one started it, and close its pipes."""
         process, self._process = self._process, None
         if process is None or self._owner != os.getpid():
             return
@@ -180,6 +183,7 @@ class TemplateProcess:
                 stream.close()
 
     def _started(self) -> subprocess.Popen[bytes]:
+        """Return the running process, started anew where it died or belongs to a parent."""
         # A process that was forked from this one has its own.
         if self._process is None or self._owner != os.getpid() or self._process.poll() is not None:
             self.end()
@@ -197,7 +201,7 @@ class TemplateProcess:
 
     @staticmethod
     def _exchange(process: subprocess.Popen[bytes], line: bytes) -> bytes:
-        """Return the line that answers.
+        """Send a request line to the process and return the line that it answers.
 
         One without its end where the process ended, or took or wrote too much.
         """

@@ -52,7 +52,7 @@ _POSITIONS = (
 def decoder_reader(
     folder: CheckpointFolder, config: Any, prompt: str | None, system: str | None = None
 ) -> reading.Reader:
-    """Return the reader of a decoder.
+    """Return the reader of a page's words for a decoder, by chat template or by prompt.
 
     Args:
         folder: the checkpoint.
@@ -75,7 +75,7 @@ def decoder_reader(
 def encoder_decoder_reader(
     folder: CheckpointFolder, config: Any, prompt: str | None
 ) -> EncoderDecoderReader:
-    """Return the reader of an encoder-decoder.
+    """Return the reader of a page's words for an encoder-decoder.
 
     Args:
         folder: the checkpoint.
@@ -94,7 +94,7 @@ def encoder_decoder_reader(
 
 
 def _longest_row(config: Any, tokenizer: Any, unnamed: int) -> int:
-    """Return the longest row that the model and its tokenizer take.
+    """Return the most tokens of a row that the model and its tokenizer take.
 
     It is never more than `MAX_TOKENS`.
     """
@@ -119,12 +119,13 @@ class TextPrompt:
     """
 
     def __init__(self, text: str) -> None:
+        """Keep the prompt, and refuse one without exactly one place for the page's text."""
         if text.count(TEXT) != 1:
             raise TargetError(*wording("no_place_for_text"))
         self.text = text
 
     def parts(self, question: str) -> tuple[str, str]:
-        """Return what stands before the page's text and behind it.
+        """Return the prompt before and after the page's text, with the question filled in.
 
         The page's text may hold "{question}" itself.
         """
@@ -132,7 +133,7 @@ class TextPrompt:
         return before.replace(reading.QUESTION, question), after.replace(reading.QUESTION, question)
 
     def fill(self, text: str, question: str) -> str:
-        """Put the page's text and the question into their places."""
+        """Return the prompt with the page's text and the question filled in."""
         return text.join(self.parts(question))
 
 
@@ -178,7 +179,7 @@ class DecoderReader(reading.Reader):
         self._spelled = lru_cache(ROWS_KEPT)(self._spell)
 
     def _tokens_before(self, text: str) -> list[int]:
-        """Return the special tokens before a prompt.
+        """Return the special tokens that the row needs before a prompt.
 
         None where the prompt or a template writes them.
         """
@@ -189,7 +190,7 @@ class DecoderReader(reading.Reader):
         return [] if begins[: len(start)] == start else start
 
     def _check_system(self, system: str) -> None:
-        """Refuse the text of a system turn that no template writes.
+        """Refuse a system text where no chat template writes it into the prompt.
 
         Raises:
             TargetError: it is not written.
@@ -198,13 +199,13 @@ class DecoderReader(reading.Reader):
             raise TargetError(*wording("no_system_turn"))
 
     def prompts(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
-        """Return `input_ids` and `attention_mask`, padded on the left."""
+        """Return `input_ids` and `attention_mask` of prompts, padded on the left."""
         rows = [self._tokens(sample)[0][::-1] for sample in samples]
         mirrored = reading.with_mask(rows, self._pad, max(bucket_of(len(row)) for row in rows))
         return {name: value.flip(-1) for name, value in mirrored.items()}
 
     def taught(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
-        """Return rows of prompt and answer, of which the answer is read."""
+        """Return the inputs of `forward`: rows of prompt and answer, with the answer as labels."""
         pairs = [self._tokens(sample) for sample in samples]
         length = max(bucket_of(len(prompt) + len(answer)) for prompt, answer in pairs)
         unread = [
@@ -219,7 +220,7 @@ class DecoderReader(reading.Reader):
         }
 
     def alike(self, sample: reading.Sample) -> object:
-        """Return the padded lengths of the prompt and of what is taught."""
+        """Return padded lengths of prompt and of prompt with answer as a batching key."""
         prompt, answer = self._tokens(sample)
         if sample.answer is None:
             return bucket_of(len(prompt)), None
@@ -227,7 +228,7 @@ class DecoderReader(reading.Reader):
         return bucket_of(len(prompt)), taught
 
     def n_of_page(self, sample: reading.Sample, ids: Sequence[int], most: int) -> int:
-        """Count the tokens that the row shares with those of other questions.
+        """Return how many first tokens of a row, `most` at most, other questions share.
 
         Lengths are few, so that long pages that lose their end share most of it.
         """
@@ -239,13 +240,13 @@ class DecoderReader(reading.Reader):
         return n // step * step
 
     def _tokens(self, sample: reading.Sample) -> tuple[list[int], list[int]]:
-        """Return the prompt's tokens, and the answer's with its end; no answer: none."""
+        """Return the tokens of a sample's prompt, and of its answer with its end, if it has one."""
         return self._spelled(sample.view.words, sample.question, sample.answer, self.max_new_tokens)
 
     def _spell(
         self, words: tuple[Word, ...], question: str, answer: str | None, most: int
     ) -> tuple[list[int], list[int]]:
-        """Return what `_tokens` does, of at most `most` tokens of the answer."""
+        """Return the tokens of prompt and answer; of the answer `most` tokens at most."""
         plain_question = self._plain(question, self.max_tokens // 4)
         text = self._fitting(self._plain(text_of_words(words)), plain_question)
         prompt = self._render(text, plain_question, None)
@@ -262,7 +263,7 @@ class DecoderReader(reading.Reader):
         return tokens, self._ended(after)[:most]
 
     def _ended(self, answer: list[int]) -> list[int]:
-        """Return the answer with its end.
+        """Return the answer's tokens up to its end token, which is added where it lacks.
 
         What a template writes after the end of the turn is no answer.
         """
@@ -272,7 +273,7 @@ class DecoderReader(reading.Reader):
         return answer[: ends[-1] + 1]
 
     def _render(self, text: str, question: str, answer: str | None) -> str:
-        """Return all that the model is given; with an answer, that and the answer."""
+        """Return the prompt's text, followed by the answer where there is one."""
         prompt = self._prompt.fill(text, question)
         if not self._turns:
             return prompt if answer is None else prompt + self._gap + answer
@@ -284,7 +285,7 @@ class DecoderReader(reading.Reader):
         return write_turns(self.tokenizer, turns, **settings)
 
     def _fitting(self, text: str, question: str) -> str:
-        """Return the beginning of the page's text that leaves room for all else."""
+        """Return the beginning of the page's text that fits a row with question and answer."""
         around_text = reading.tokens_of(self.tokenizer, self._render("", question, None))
         n_more = self.max_new_tokens + len(around_text) + len(self._start) + 1
         return whole_words(self.tokenizer, text, self.max_tokens - n_more)
@@ -301,6 +302,7 @@ class EncoderDecoderReader(RowReader):
     needs_words = True
 
     def __init__(self, tokenizer: Any, positions: int, prompt: str = SQUAD_PROMPT) -> None:
+        """Find the special tokens around a text, and the longest answer."""
         longest = min(reading.LONGEST_ANSWER, positions // 4)
         super().__init__(
             tokenizer, positions, longest, int(tokenizer.eos_token_id), int(tokenizer.pad_token_id)
@@ -311,14 +313,14 @@ class EncoderDecoderReader(RowReader):
         self._close = self._after or self._close
 
     def prompts(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
-        """Return `input_ids` and `attention_mask`, padded on the right."""
+        """Return `input_ids` and `attention_mask` of prompts, padded on the right."""
         rows = [self._row(sample).ids for sample in samples]
         return reading.with_mask(rows, self._pad, max(bucket_of(len(row)) for row in rows))
 
     def _laid_out(
         self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str
     ) -> SampleRow:
-        """Return the row of a question on a page, with the word of each token."""
+        """Return the row of a question and a page, with the word of each token."""
         plain_question = self._plain(question, self.max_tokens // 4)
         texts = [self._plain(word.text) for word in words]
         prompt = reading.tokens_of(self.tokenizer, self._prompt.fill("", plain_question))
@@ -337,7 +339,7 @@ class EncoderDecoderReader(RowReader):
 
 
 def text_of_words(words: Sequence[Word]) -> str:
-    """Return the page's words in reading order.
+    """Return the page's words as one text in reading order.
 
     By line where boxes tell lines, else with the white space of a text.
     """
@@ -349,7 +351,7 @@ def text_of_words(words: Sequence[Word]) -> str:
 
 
 def words_at(texts: Sequence[str], begin: int, end: int) -> dict[int, int]:
-    """Return the index of the word at each character of a prompt.
+    """Return, by position in the prompt, the index of the word whose character stands there.
 
     Words stand in one line from `begin` to `end`.
     """
@@ -361,7 +363,7 @@ def words_at(texts: Sequence[str], begin: int, end: int) -> dict[int, int]:
 
 
 def word_of(offsets: tuple[int, int], word_at: dict[int, int]) -> int | None:
-    """Return the word that a token belongs to: that of its first character that is in one.
+    """Return the index of the word that a token belongs to, by the token's characters.
 
     None: none is.
     """

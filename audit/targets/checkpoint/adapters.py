@@ -81,7 +81,7 @@ class Adapter:
 
     @property
     def n_vocabulary(self) -> int | None:
-        """Return the number of tokens of embeddings that were saved whole; None when none were."""
+        """Return the vocabulary's size by embeddings that were saved whole; None without them."""
         sizes = [
             shape[0]
             for name, shape in self.shapes.items()
@@ -91,7 +91,7 @@ class Adapter:
 
 
 def _is_of_embeddings(name: str) -> bool:
-    """Test whether a tensor holds the weights of embeddings, by its name."""
+    """Test by its name whether a tensor holds the weights of token embeddings."""
     modules = ("embed_tokens", "word_embeddings", "tok_embeddings", "wte", "shared")
     return name.endswith(".weight") and not {*name.split(".")}.isdisjoint(modules)
 
@@ -140,7 +140,7 @@ def base_folder(folder: Path, settings: Mapping[str, Any], given: Path | None) -
 
 
 def assemble(adapter: Adapter, base: Path) -> Path:
-    """Return a folder with all of an adapted model but its weights.
+    """Write an adapted model's files but its weights to a folder, and return that folder.
 
     Tokenizer, processor and templates are the adapter's where it has them, else the base's; never
     half of each.
@@ -166,7 +166,7 @@ def assemble(adapter: Adapter, base: Path) -> Path:
 
 
 def adapted_config(adapter: Adapter, base: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the adapted model's raw configuration.
+    """Return the raw configuration of the base with the adapter's head and vocabulary.
 
     It is the base's, with the adapter's head and vocabulary.
     """
@@ -187,7 +187,7 @@ def adapted_config(adapter: Adapter, base: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _set_vocabulary(config: dict[str, Any], n_tokens: int | None) -> None:
-    """Write the size of the vocabulary, where the adapter changed it, into a raw configuration."""
+    """Set the vocabulary's size in a raw configuration; None changes nothing."""
     if n_tokens is None:
         return
     inner = (config.get("text_config"), config.get("decoder"))
@@ -197,7 +197,7 @@ def _set_vocabulary(config: dict[str, Any], n_tokens: int | None) -> None:
 
 
 def _trained_as(settings: Mapping[str, Any], kind: str) -> tuple[str | None, bool]:
-    """Return the class that the adapter was trained over, None if unknown.
+    """Return the class name of the model an adapter was trained over, None if unknown.
 
     Says also whether it has labels.
     """
@@ -214,7 +214,7 @@ def _trained_as(settings: Mapping[str, Any], kind: str) -> tuple[str | None, boo
 
 
 def _labels(adapter: Adapter) -> dict[str, Any]:
-    """Make unnamed labels, as many as the trained head has outputs."""
+    """Return placeholder labels for a configuration, as many as the trained head has outputs."""
     heads = ("classifier", "score", "out_proj")
     sizes = [
         shape[0]
@@ -229,7 +229,7 @@ def _labels(adapter: Adapter) -> dict[str, Any]:
 
 
 def _beside(adapter: Adapter, base: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the configuration that lies beside an adapter, as some write it there.
+    """Return the configuration that was saved in an adapter's folder; empty where none fits.
 
     Empty where it is of another kind of model.
     """
@@ -238,7 +238,7 @@ def _beside(adapter: Adapter, base: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _matching(files: Mapping[str, Path], patterns: tuple[str, ...]) -> dict[str, Path]:
-    """Select files by patterns of their names."""
+    """Return the files whose names match one of the patterns."""
     return {
         name: path
         for name, path in files.items()
@@ -247,7 +247,7 @@ def _matching(files: Mapping[str, Path], patterns: tuple[str, ...]) -> dict[str,
 
 
 def _copy(path: Path, place: Path) -> None:
-    """Copy a file, and make its folder where that is missing."""
+    """Copy a file to `place`, whose folder is made where it is missing."""
     place.parent.mkdir(exist_ok=True)
     shutil.copyfile(path, place)
 
@@ -307,7 +307,7 @@ def merge_adapter(model: Any, adapter: Adapter) -> Any:
 
 
 def adapter_config(adapter: Adapter, *, trains: bool = False) -> Any:
-    """Build PEFT's own configuration of an adapter.
+    """Return PEFT's configuration object of an adapter.
 
     Args:
         adapter: adapter whose adapter_config.json says it.
@@ -348,12 +348,12 @@ def adapter_config(adapter: Adapter, *, trains: bool = False) -> Any:
 
 
 def _computing_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Select the settings that say what an adapter computes."""
+    """Return the adapter's settings that decide what it computes."""
     return {name: value for name, value in settings.items() if name not in _RUNTIME}
 
 
 def _strange_settings(settings: Mapping[str, Any], fields: Set[str]) -> list[str]:
-    """List the settings that are set and that PEFT does not know."""
+    """Return the names of settings that have a value and that PEFT does not know."""
     return sorted(
         name
         for name, value in settings.items()
@@ -362,7 +362,7 @@ def _strange_settings(settings: Mapping[str, Any], fields: Set[str]) -> list[str
 
 
 def _fill(peft: Any, adapted: Any, adapter: Adapter) -> None:
-    """Give the adapter its tensors, each of them and no other."""
+    """Load the adapter's tensors into the model; refuse missing, extra or untrained ones."""
     tensors = _without_copies(load_file(adapter.path / WEIGHTS))
     started = [bool(tensor.any()) for name, tensor in tensors.items() if ".lora_B." in name]
     if started and not any(started):
@@ -387,7 +387,7 @@ def _fill(peft: Any, adapted: Any, adapter: Adapter) -> None:
 
 
 def _unfilled(adapted: Any, missing: Set[str]) -> list[str]:
-    """List the adapter's parameters that nothing filled.
+    """Return the names of the adapter's parameters for which the file has no tensor.
 
     Args:
         adapted: the model with its adapter.
@@ -409,7 +409,7 @@ def _without_copies(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tens
 
 
 def _is_copy(name: str, tensors: Mapping[str, torch.Tensor]) -> bool:
-    """Test whether a tensor is a copy; see `_without_copies`."""
+    """Test whether a tensor is a copy that PEFT wrote of a trained module."""
     if _twin(name, "original_module", tensors) is not None:
         return True
     same = _twin(name, "modules_to_save", tensors)
@@ -417,14 +417,14 @@ def _is_copy(name: str, tensors: Mapping[str, torch.Tensor]) -> bool:
 
 
 def _twin(name: str, wrapper: str, tensors: Mapping[str, torch.Tensor]) -> torch.Tensor | None:
-    """Return the tensor of the same name without PEFT's wrapper; None where there is none."""
+    """Return the tensor whose name is `name` without PEFT's wrapper; None where there is none."""
     if f".{wrapper}." not in name:
         return None
     return tensors.get(name.replace(f".{wrapper}.", "."))
 
 
 def resize(model: Any, adapter: Adapter) -> None:
-    """Give the base as many tokens as the adapter's embeddings have.
+    """Resize the model's vocabulary to that of the adapter's embeddings, in place.
 
     The new ones are always the same.
     """
@@ -436,7 +436,7 @@ def resize(model: Any, adapter: Adapter) -> None:
 
 
 def untie(model: Any, adapter: Adapter) -> None:
-    """Separate the output layer from the embeddings that it shares weights with.
+    """Give the output layer weights of its own where the adapter changes it or the embeddings.
 
     That is when the adapter changes one of them.
     """
@@ -457,7 +457,7 @@ def untie(model: Any, adapter: Adapter) -> None:
 
 
 def _changes(adapter: Adapter, name: str) -> bool:
-    """Return True when an adapter has tensors of its own on this module.
+    """Test whether an adapter has tensors of its own for the module `name`.
 
     Whole weights and single tokens stay tied.
     """
@@ -470,7 +470,7 @@ def _changes(adapter: Adapter, name: str) -> bool:
 
 
 def _fingerprints(model: Any) -> frozenset[int]:
-    """Return a sum over the bits of each parameter."""
+    """Return the set of sums over the bits of each parameter, to tell models apart."""
     types = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
     sums = set()
     for weights in model.parameters():

@@ -46,7 +46,7 @@ class TrainingProgress(BaseModel, strict=True, frozen=True):
 
 
 def training_progress(folder: Path) -> TrainingProgress:
-    """Return the progress in `trainer_state.json` of a checkpoint.
+    """Return epochs and steps from the `trainer_state.json` of a checkpoint.
 
     None when it is missing, damaged or too large.
     """
@@ -67,7 +67,7 @@ BASE = "base/"
 
 
 def other_weights(folder: Path) -> list[str]:
-    """List weights in a checkpoint's folder itself that its sha256 says nothing of.
+    """Return names of weight files in a checkpoint's folder that its sha256 does not cover.
 
     A loader may take them instead.
     """
@@ -79,7 +79,7 @@ def other_weights(folder: Path) -> list[str]:
 
 
 def code_that_runs(folder: Path) -> list[str]:
-    """List the files of code that a loader would run.
+    """Return the names of code files in a checkpoint's folder that a loader would run.
 
     The configuration names their classes.
     """
@@ -106,7 +106,7 @@ def file_digest(path: Path) -> bytes:
 
 
 def hash_files(folder: Path) -> dict[str, str]:
-    """Return the sha256 of each file of a checkpoint, by name, as the card of a scan lists them.
+    """Return the hex sha256 of each file of a checkpoint by name, as a scan's card lists them.
 
     Of an adapter: those of its own folder, and under "base/" those of the local folder that it
     names as its base.
@@ -140,7 +140,7 @@ def named_base(folder: Path) -> Path | None:
 
 
 def bases_named(folder: Path, named: object) -> list[Path]:
-    """Return the folders of models that an adapter's settings may mean.
+    """Return those local folders with a model that an adapter's settings may mean as its base.
 
     They name it as their `base_model_name_or_path`.
 
@@ -158,7 +158,7 @@ def bases_named(folder: Path, named: object) -> list[Path]:
 
 
 def read_settings(path: Path, *, damaged_is_empty: bool = False) -> dict[str, Any]:
-    """Read a JSON object; a missing file, or one that holds no object, is empty.
+    """Return a file's JSON object; empty where the file is missing or holds no object.
 
     Raises:
         TargetError: the file is damaged, unless damaged files are taken as empty.
@@ -199,7 +199,7 @@ class RecognisedTask:
 
 
 def recognise_task(folder: Path) -> RecognisedTask:
-    """Tell a checkpoint's task from its config.json, or an adapter's from its adapter_config.json.
+    """Return a checkpoint's task by its config.json, or by an adapter's adapter_config.json.
 
     Raises:
         TargetError: there is neither, what it says is no task that docaudit knows, or see
@@ -229,7 +229,7 @@ def recognise_task(folder: Path) -> RecognisedTask:
 
 
 def _architectures_of(config: Mapping[str, Any], settings: Mapping[str, Any]) -> list[Any]:
-    """List the classes that a configuration names; that of the base of an adapter without any."""
+    """Return the class names in a configuration; without any, that of the adapter's base."""
     architectures = config.get("architectures")
     if not architectures:
         # PEFT writes the class of the base where it is given no task type.
@@ -239,7 +239,7 @@ def _architectures_of(config: Mapping[str, Any], settings: Mapping[str, Any]) ->
 
 
 def _labels(config: Mapping[str, Any], kind: TaskKind) -> tuple[str, ...]:
-    """Return labels in output order; none where they are placeholders or unfit for a manifest."""
+    """Return the labels in output order; none where they are placeholders or break a manifest."""
     named = config.get("id2label")
     if kind not in LABELLED or not isinstance(named, dict):
         return ()

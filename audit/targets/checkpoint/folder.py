@@ -37,7 +37,7 @@ _CARD: TypeAdapter[PrivacyCard] = TypeAdapter(PrivacyCard)
 
 
 def weights_sha256(folder: AnyFolder) -> str:
-    """Compute the sha256 over the digests of a checkpoint's weight files.
+    """Return the hex sha256 over the digests of a checkpoint's weight files.
 
     They count in their order, whatever they are called.
 
@@ -48,12 +48,12 @@ def weights_sha256(folder: AnyFolder) -> str:
 
 
 def dump_privacy(card: PrivacyCard) -> bytes:
-    """Write the content of `PRIVACY_FILE`."""
+    """Return the bytes of a `PRIVACY_FILE` that states this guarantee."""
     return (json.dumps(asdict(cast("Any", card)), indent=1) + "\n").encode()
 
 
 def privacy_card(folder: AnyFolder) -> PrivacyCard | None:
-    """Read the guarantee that a checkpoint states.
+    """Return the privacy guarantee that a checkpoint states; None where it states none.
 
     None where it states none of these weights that could be ours.
 
@@ -80,7 +80,7 @@ def privacy_card(folder: AnyFolder) -> PrivacyCard | None:
 
 
 def stated_guarantee(model: AnyFolder) -> tuple[PrivacyCard | None, tuple[str, ...]]:
-    """Read the guarantee that a checkpoint states.
+    """Return the privacy guarantee that a checkpoint states, and warnings about it.
 
     One that does not follow from its numbers is not believed.
 
@@ -135,26 +135,29 @@ class CheckpointFolder:
     number_format: NumberFormat = "auto"
 
     def __str__(self) -> str:
+        """Return the path that names the checkpoint in errors: an adapter's own folder."""
         return str(self.own_path)
 
     @property
     def own_path(self) -> Path:
-        """Return the folder that was opened; an error message names the checkpoint by it."""
+        """Return the folder that was opened: of an adapter its own, not what was assembled."""
         return self.path if self.adapter is None else self.adapter.path
 
     @property
     def beginning(self) -> CheckpointFolder:
-        """Return the folder whose weights a training begins from: an adapter's is its base's."""
+        """Return the folder whose weights a training begins from: of an adapter its base."""
         return self if self.base is None else self.base
 
     @property
     def _files(self) -> dict[str, Path]:
+        """Return the hashed files of the opened folder by name."""
         # An adapter's folder itself, not what was assembled of it and its base: `docaudit gate` can
         # hash both alike.
         return files_of(self.own_path)
 
     @cached_property
     def _digests(self) -> dict[str, bytes]:
+        """Return the sha256 of each file of the opened folder by name."""
         return {name: content.file_digest(path) for name, path in self._files.items()}
 
     @property
@@ -167,7 +170,7 @@ class CheckpointFolder:
         return digest_of_files(own, None if self.base is None else self.base.sha256)
 
     def seal(self) -> None:
-        """Hash all its files.
+        """Hash all files now, before they are loaded.
 
         Whoever loads them does this first, so that hashes are of what was there before.
         """
@@ -175,7 +178,7 @@ class CheckpointFolder:
 
     @property
     def file_hashes(self) -> dict[str, str]:
-        """Return the sha256 of each of these files by its path in its folder.
+        """Return the hex sha256 of each file of the checkpoint by its path in the folder.
 
         Those of an adapter's base under "base/".
         """
@@ -185,7 +188,7 @@ class CheckpointFolder:
 
     @property
     def weights(self) -> frozenset[bytes]:
-        """Return the digests of its own weight files, whatever they are called.
+        """Return the digests of the folder's own weight files.
 
         An adapter's base has others.
         """
@@ -195,7 +198,7 @@ class CheckpointFolder:
 
     @property
     def weights_written(self) -> dt.date | None:
-        """Return the day (UTC) on which its own weight files were last written.
+        """Return the day (UTC) on which the weight files were last written.
 
         It is told as far as the file system tells.
         """
@@ -208,7 +211,7 @@ class CheckpointFolder:
 
     @property
     def weight_names(self) -> frozenset[str]:
-        """Return the names of the tensors in its weight files; an adapter's are its base's."""
+        """Return the names of the tensors in the weight files; of an adapter, its base's."""
         from safetensors import safe_open
 
         if self.base is not None:
@@ -231,7 +234,7 @@ class CheckpointFolder:
         device: str,
         **more: Any,
     ) -> TargetCard:
-        """Make the card of the model that was loaded from this folder.
+        """Return the card of the model that was loaded from this folder, for the record.
 
         `words` say what it is for.
         """
@@ -266,7 +269,7 @@ AnyFolder = Path | CheckpointFolder
 
 
 def open_checkpoint(folder: AnyFolder, base: Path | None = None) -> CheckpointFolder:
-    """Open a checkpoint's folder; an opened one is returned as it is.
+    """Return a checkpoint's folder, checked to be safe to load; an opened one as it is.
 
     Args:
         folder: a checkpoint, or an adapter that PEFT wrote.
@@ -297,7 +300,7 @@ Places = tuple[tuple[Path, tuple[str, ...]], ...]
 
 
 def places_of(folder: CheckpointFolder) -> Places:
-    """List what a folder was opened from: itself, and the base of an adapter.
+    """Return the folders of a checkpoint, each with its files: itself, and an adapter's base.
 
     See `open_checkpoint`.
     """
@@ -306,7 +309,7 @@ def places_of(folder: CheckpointFolder) -> Places:
 
 
 def in_format(folder: CheckpointFolder, number_format: NumberFormat) -> CheckpointFolder:
-    """Return the folder, whose weights are to be held in this format.
+    """Return the folder with the number format in which its weights are to be loaded.
 
     So are those of an adapter's base.
     """
@@ -315,7 +318,7 @@ def in_format(folder: CheckpointFolder, number_format: NumberFormat) -> Checkpoi
 
 
 def is_checkpoint(folder: Path) -> bool:
-    """Return True for a folder that holds a model's configuration or an adapter.
+    """Test whether a path holds a model's configuration or an adapter, or is a server's address.
 
     And for the address of a server.
     """
@@ -327,7 +330,7 @@ def is_checkpoint(folder: Path) -> bool:
 
 
 def _dtype_of(model: Any) -> str:
-    """Return the number format of most of a model's weights."""
+    """Return the number format that most of a model's weights have."""
     sizes: Counter[str] = Counter()
     for weights in model.parameters():
         sizes[str(weights.dtype).removeprefix("torch.")] += weights.numel()

@@ -36,7 +36,7 @@ _UNWRAP = {r"_orig_mod\.": "", r"^module\.": ""}
 
 
 def not_finite(model: Any) -> list[str]:
-    """Return the parameters of a model that hold numbers which are not finite."""
+    """Return the names of parameters of a model that hold infinite numbers or NaN."""
     return [
         name
         for name, weights in model.named_parameters()
@@ -50,7 +50,7 @@ the resolution."""
 
 
 def bytes_of_row(config: Any, n_tokens: int, n_answer: int) -> int:
-    """Estimate the bytes that one row of a batch takes on a GPU, from a model's shape.
+    """Return about how many bytes a row of a batch takes on a GPU, from the model's shape.
 
     One layer has its values (8 times its width and 3 times its inner width), all layers have their
     keys and values, and each token of an answer has its scores; in float32.
@@ -75,7 +75,7 @@ def bytes_of_row(config: Any, n_tokens: int, n_answer: int) -> int:
 
 
 def place(model: Any, device: str, row: int = 0, n_rows: int = 1) -> Any:
-    """Move a model to "cpu", "cuda" or "mps".
+    """Return the model on its device, spread over several GPUs where one is too small.
 
     One that the first GPU cannot hold goes where `places_of` says.
 
@@ -107,7 +107,7 @@ def place(model: Any, device: str, row: int = 0, n_rows: int = 1) -> Any:
 def places_of(
     model: Any, free: Mapping[int | str, int], row: int, n_rows: int
 ) -> dict[str, int | str]:
-    """Choose where the parts of a model lie.
+    """Return the device of each part of a model that is too large for one GPU.
 
     On one GPU, on several, or some in the memory of the CPU as a last resort.
 
@@ -157,7 +157,7 @@ def places_of(
 
 
 def _layer_classes(model: Any) -> list[str]:
-    """List the classes of layers that stay whole on one GPU."""
+    """Return the class names of layers that must stay whole on one GPU."""
     classes = set(model._no_split_modules or ())
     for module in model.modules():
         if isinstance(module, torch.nn.ModuleList):
@@ -166,7 +166,7 @@ def _layer_classes(model: Any) -> list[str]:
 
 
 def _attempts(n_rows: int, in_memory: int) -> Iterator[tuple[int, int]]:
-    """Yield the rows that each GPU keeps room for, and the bytes that may lie in memory.
+    """Yield what to try in turn: rows that each GPU keeps room for, and bytes for the CPU.
 
     Args:
         n_rows: rows of a batch: all of them, then a half, a quarter and so on.
@@ -181,7 +181,7 @@ def _attempts(n_rows: int, in_memory: int) -> Iterator[tuple[int, int]]:
 
 
 def spread(model: Any, places: Mapping[str, int | str], device: str = "cuda") -> Any:
-    """Move the parts of a model to their places.
+    """Return the model with each of its parts on its device.
 
     What is put in goes from one to the next, and comes back at the end.
 
@@ -201,7 +201,7 @@ def spread(model: Any, places: Mapping[str, int | str], device: str = "cuda") ->
 
 
 def is_offloaded(model: Any) -> bool:
-    """Test whether a part of a model lies in the memory of the CPU.
+    """Test whether a model is spread so that some of it waits in the CPU's memory.
 
     It comes to a GPU when it runs.
     """
@@ -210,7 +210,7 @@ def is_offloaded(model: Any) -> bool:
 
 
 def load_whole_model(folder: AnyFolder, model_class: type[Any]) -> Any:
-    """Return the model, when its files hold every parameter, as finite numbers.
+    """Return the loaded model; refuse one whose files lack parameters or hold NaN.
 
     Raises:
         TargetError: they do not, or see `load_model`.
@@ -231,7 +231,7 @@ def load_whole_model(folder: AnyFolder, model_class: type[Any]) -> Any:
 def load_model(
     folder: AnyFolder, model_class: type[Any], settings: Mapping[str, Any] | None = None
 ) -> tuple[Any, list[str]]:
-    """Return the model and the names of the parameters that its files lack (initialised at random).
+    """Return the loaded model, and the names of the parameters that its files lack.
 
     In float32; in bfloat16 when it is large and stored so; or as the folder says. An adapter is
     merged into its base.
@@ -256,7 +256,7 @@ def load_model(
 def _read_whole(
     folder: CheckpointFolder, model_class: type[Any], settings: Mapping[str, Any] | None
 ) -> tuple[Any, list[str]]:
-    """Read a checkpoint's model, with its adapter merged in."""
+    """Return a checkpoint's model with its adapter merged in, and the names of missing weights."""
     if folder.adapter is None or folder.base is None:
         return _read(folder, model_class, settings)
     wanted = {**_adapted(folder), **(settings or {})}
@@ -271,7 +271,7 @@ def _read_whole(
 
 
 def score_exactly(scores: Any) -> None:
-    """Keep in float32 the layer that scores tokens or places, whatever the other weights are in.
+    """Convert to float32, in place, the layer that scores tokens or positions.
 
     None is left alone.
     """
@@ -283,7 +283,7 @@ def score_exactly(scores: Any) -> None:
 
 
 def _adapted(folder: CheckpointFolder) -> dict[str, Any]:
-    """Return the labels that the adapter's head has and the base's configuration has not."""
+    """Return the label settings of an adapted model that differ from its base's."""
     assert folder.base is not None
     config = json.loads((folder.path / "config.json").read_text(encoding="utf-8"))
     changed = {
@@ -299,7 +299,7 @@ def _adapted(folder: CheckpointFolder) -> dict[str, Any]:
 def _read(
     folder: CheckpointFolder, model_class: type[Any], settings: Mapping[str, Any] | None
 ) -> tuple[Any, list[str]]:
-    """Return the model, and the names of the parameters that its files lack."""
+    """Return the model loaded by transformers, and the names of the parameters its files lack."""
     more: dict[str, Any] = dict(settings or {})
     with quiet():
         try:
@@ -334,7 +334,7 @@ def _read(
 
 
 def _layers_beyond(folder: CheckpointFolder, model: Any, unexpected: Collection[str]) -> list[str]:
-    """Return the weights of layers that the configuration leaves out.
+    """Return the names of weights of layers that the configuration does not describe.
 
     A layer before them is part of the model.
     """
@@ -352,7 +352,7 @@ def _layers_beyond(folder: CheckpointFolder, model: Any, unexpected: Collection[
 
 
 def _dtype_of(folder: CheckpointFolder, n_parameters: int, n_rounded: int) -> torch.dtype:
-    """Choose the number format: as it was asked for; else by the size of the model.
+    """Return the number format to load weights in: the one asked for, else by the model's size.
 
     That is bfloat16 for a large model that is stored so, float32 for others.
 
@@ -366,7 +366,7 @@ def _dtype_of(folder: CheckpointFolder, n_parameters: int, n_rounded: int) -> to
 
 
 def _sizes(folder: Path) -> tuple[int, int]:
-    """Count the numbers in the weight files, and those of them that are in bfloat16."""
+    """Return how many numbers the weight files hold, and how many of them are bfloat16."""
     n_all = n_rounded = 0
     for path in files_of(folder).values():
         if path.suffix == ".safetensors":
@@ -388,7 +388,7 @@ _SAVE_TOKENIZER = (
 
 
 def load_tokenizer(folder: AnyFolder, n_tokens: int | None = None) -> Any:
-    """Open the checkpoint's own fast tokenizer, for an encoder; see `open_tokenizer`.
+    """Return the checkpoint's fast tokenizer, for an encoder, which needs [MASK] and [PAD].
 
     Raises:
         TargetError: there is none, or it lacks [MASK], [PAD], or [UNK] where it is not one of
@@ -402,7 +402,7 @@ def load_tokenizer(folder: AnyFolder, n_tokens: int | None = None) -> Any:
 
 
 def _by_words(backend: Any) -> bool:
-    """Have each word spelled as one that begins.
+    """Set a byte tokenizer to spell words as after a space; return True for such a tokenizer.
 
     True for a tokenizer of bytes, which knows every word.
 
@@ -425,7 +425,7 @@ def _by_words(backend: Any) -> bool:
 
 
 def open_tokenizer(folder: AnyFolder, needed: Sequence[str], n_tokens: int | None = None) -> Any:
-    """Open the checkpoint's own fast tokenizer.
+    """Return the checkpoint's fast tokenizer, checked against the model's vocabulary.
 
     Args:
         folder: the checkpoint.
@@ -455,7 +455,7 @@ def open_tokenizer(folder: AnyFolder, needed: Sequence[str], n_tokens: int | Non
 
 
 def _load_fast_tokenizer(folder: CheckpointFolder) -> Any:
-    """Load the tokenizer of a folder.
+    """Return a folder's fast tokenizer as transformers loads it.
 
     A vocabulary without its own unknown token is found out here, not at the first word that it
     lacks.
@@ -482,7 +482,7 @@ def _load_fast_tokenizer(folder: CheckpointFolder) -> Any:
 
 
 def unpadded(tokenizer: Any) -> Any:
-    """Take from a tokenizer the padding and truncation that its files or an earlier call set.
+    """Return the tokenizer's backend with padding and truncation switched off.
 
     A few bytes of tokenizer.json or tokenizer_config.json may ask for padding of gigabytes.
 
@@ -499,7 +499,7 @@ def unpadded(tokenizer: Any) -> Any:
 
 
 def check_vocabulary(folder: AnyFolder, tokenizer: Any, n_tokens: int) -> None:
-    """Refuse a tokenizer with tokens, or numbers of them, that the model has no embedding of.
+    """Refuse a tokenizer with tokens for which the model has no embedding.
 
     Raises:
         TargetError: it has some.
@@ -519,7 +519,7 @@ def check_vocabulary(folder: AnyFolder, tokenizer: Any, n_tokens: int) -> None:
 
 
 def _check_convertible(folder: CheckpointFolder) -> None:
-    """Refuse files of a slow tokenizer that no fast one can be made of.
+    """Refuse files of a slow tokenizer that cannot be converted to a fast one.
 
     Raises:
         TargetError: the library that reads them is missing, or one of them is.

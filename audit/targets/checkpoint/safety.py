@@ -41,13 +41,13 @@ _STDERR = 2
 
 
 def one_line(error: BaseException) -> str:
-    """Return the message of an error, on one line of at most 200 characters."""
+    """Return an error's message on one line of at most 200 characters."""
     return (" ".join(str(error).split()) or type(error).__name__)[:200]
 
 
 @contextmanager
 def quiet(*, warn: bool = False) -> Iterator[None]:
-    """Keep the libraries' log lines out of the user's terminal; what matters is raised as an error.
+    """Silence the log lines of transformers and accelerate, and Python's warnings, within.
 
     Args:
         warn: let Python's warnings through.
@@ -70,7 +70,7 @@ def quiet(*, warn: bool = False) -> Iterator[None]:
 
 @contextmanager
 def refuse_panics(folder: object, what: str, hint: str = "") -> Iterator[None]:
-    """Turn a panic of a library compiled from Rust into a refusal of the checkpoint that caused it.
+    """Turn a panic within, of a library compiled from Rust, into a `TargetError`.
 
     A panic is no `Exception`, and its library writes a backtrace, and perhaps the text that it
     failed at, to standard error past Python. So nothing that compiled code writes there is heard
@@ -96,7 +96,7 @@ def refuse_panics(folder: object, what: str, hint: str = "") -> Iterator[None]:
 
 @contextmanager
 def _compiled_code_silenced() -> Iterator[None]:
-    """Send to nowhere what is written to the descriptor of standard error.
+    """Discard within what compiled code writes to standard error.
 
     Where that is closed, change nothing.
     """
@@ -118,7 +118,7 @@ def _compiled_code_silenced() -> Iterator[None]:
 
 
 def method_of(config: Mapping[str, Any]) -> str | None:
-    """Return the name of a configuration's quantisation.
+    """Return the name of a configuration's quantisation method.
 
     None for weights in full or half precision.
     """
@@ -133,7 +133,7 @@ def method_of(config: Mapping[str, Any]) -> str | None:
 
 
 def refuse_training(folder: object, config: Mapping[str, Any]) -> None:
-    """Refuse to change quantised weights: to train on from them, or to merge an adapter into them.
+    """Refuse quantised weights for training or for merging an adapter.
 
     Raises:
         TargetError: they are quantised.
@@ -152,7 +152,7 @@ _HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*|[A-Za-z0-9][\w.-]*")
 
 
 def download_of(name: object, place: str = "DIR") -> str:
-    """Give the command that downloads a model of the hub into a folder.
+    """Return the shell command that downloads a model of the Hub into a folder.
 
     A name that could be none is left open.
     """
@@ -161,7 +161,7 @@ def download_of(name: object, place: str = "DIR") -> str:
 
 
 def hub_hint(path: Path) -> str:
-    """Say what to do about a path that is no folder and may be a name of the hub.
+    """Return what to do about a missing path that may be the name of a model of the Hub.
 
     Empty where it can be none.
     """
@@ -170,7 +170,7 @@ def hub_hint(path: Path) -> str:
 
 
 def _no_checkpoint(folder: Path, missing: str) -> TargetError:
-    """Make the error for a folder without config.json or without safetensors."""
+    """Return the error for a folder without config.json or without safetensors."""
     problem = f"{folder}: no {missing}"
     others = other_weights(folder)
     if others:
@@ -200,7 +200,7 @@ _MOST = {re.compile(pattern, re.IGNORECASE): most for pattern, most in TABLE["mo
 
 
 def refuse_unsafe(folder: Path) -> dict[str, Any]:
-    """Return the raw configuration, once it is clear that loading runs no code and reads no pickle.
+    """Return the raw configuration of a folder that loads without running code or pickles.
 
     Raises:
         TargetError: with what is unsafe or missing.
@@ -222,7 +222,7 @@ def refuse_unsafe(folder: Path) -> dict[str, Any]:
 
 
 def refuse_unsafe_adapter(folder: Path) -> dict[str, Any]:
-    """Return the settings of an adapter that is safe to load.
+    """Return the settings of an adapter that loads without running code or pickles.
 
     Loading it runs no code and reads no pickle.
 
@@ -254,7 +254,7 @@ _PROCESSORS = (
 
 
 def _refuse_processors(folder: Path) -> None:
-    """Refuse settings of processors that have transformers read files that are not the folder's."""
+    """Refuse processors' settings that name files outside the checkpoint's folder."""
     for name in _PROCESSORS:
         path = folder / name
         _refuse_long(path)
@@ -262,7 +262,7 @@ def _refuse_processors(folder: Path) -> None:
 
 
 def _refuse_elsewhere(path: Path, settings: Mapping[str, Any]) -> None:
-    """Refuse settings that name files or models for transformers to read.
+    """Refuse settings of a file that name other files or models to read.
 
     Plain names in their folder are allowed.
     """
@@ -274,7 +274,7 @@ def _refuse_elsewhere(path: Path, settings: Mapping[str, Any]) -> None:
 
 
 def _settings_within(settings: Any) -> Iterator[tuple[str, Any]]:
-    """Yield settings with their values, at any depth."""
+    """Yield each setting's name and value, at any depth."""
     if isinstance(settings, Mapping):
         for name, value in settings.items():
             yield str(name), value
@@ -285,7 +285,7 @@ def _settings_within(settings: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _are_plain_names(value: Any) -> bool:
-    """Test whether a setting holds nothing, or names without a folder."""
+    """Test whether a setting's value is empty, or file names without a folder."""
     if isinstance(value, list):
         return all(_are_plain_names(name) for name in value)
     return value is None or (
@@ -294,14 +294,14 @@ def _are_plain_names(value: Any) -> bool:
 
 
 def _refuse_large(folder: Path) -> None:
-    """Refuse files of gigabytes that are no weights."""
+    """Refuse a folder with a file of over `MOST_OTHER_BYTES` that holds no weights."""
     for path in files_of(folder).values():
         if path.suffix != ".safetensors" and path.stat().st_size > MOST_OTHER_BYTES:
             raise TargetError(*wording("too_large_beside", path=path, most=MOST_OTHER_BYTES >> 20))
 
 
 def _settings(path: Path) -> dict[str, Any]:
-    """Return a file of settings that asks for no code, nor for a model beyond measure.
+    """Return the settings of a file, after refusing code and sizes that no model has.
 
     Empty when there is none.
     """
@@ -324,7 +324,7 @@ def _settings(path: Path) -> dict[str, Any]:
 
 
 def _refuse_long(path: Path) -> None:
-    """Refuse a file of settings that is larger than any."""
+    """Refuse a settings file of more than `_MOST_BYTES`."""
     if path.is_file() and path.stat().st_size > _MOST_BYTES:
         raise TargetError(
             f"{path}: larger than {_MOST_BYTES >> 20} MiB, which no file of settings is"
@@ -332,7 +332,7 @@ def _refuse_long(path: Path) -> None:
 
 
 def beyond_measure(settings: Any, name: str = "") -> Iterator[str]:
-    """Yield settings, at any depth, that ask for more of something than any model has."""
+    """Yield a sentence about each setting, at any depth, that exceeds what any model has."""
     if isinstance(settings, dict | list):
         for key, value in (
             settings.items()
@@ -347,6 +347,7 @@ def beyond_measure(settings: Any, name: str = "") -> Iterator[str]:
 
 
 def _refuse_weights(folder: Path) -> None:
+    """Refuse a folder without safetensors, or whose index names files that are not there."""
     weights = {path.name for path in folder.glob("*.safetensors") if path.is_file()}
     if not weights:
         raise _no_checkpoint(folder, "model.safetensors")
@@ -361,7 +362,7 @@ def _refuse_weights(folder: Path) -> None:
 
 
 def _shards_of(index: Path) -> set[str]:
-    """Read the names of the files that an index says to hold a checkpoint's weights."""
+    """Return the names of the weight files that an index lists."""
     try:
         return {
             str(shard)

@@ -35,7 +35,7 @@ _LEFT_FOLDERS: Mapping[str, str] = _FILES["left_folders"]
 
 
 def files_of(folder: Path) -> dict[str, Path]:
-    """List the files that may decide what a checkpoint does: a copy of them is the same checkpoint.
+    """Return by name the files that may decide what a checkpoint does; its sha256 covers them.
 
     Every file counts but those that `families.toml` knows to be inert, and code and weights that
     docaudit never loads (`unscanned_files` names these).
@@ -58,7 +58,7 @@ def files_of(folder: Path) -> dict[str, Path]:
 
 
 def is_hashed(name: str) -> bool:
-    """Test whether a file may decide what a checkpoint does.
+    """Test by its name whether a file may decide what a checkpoint does.
 
     It is known by its path within the folder, as `files_of` writes it.
     """
@@ -74,7 +74,7 @@ def is_hashed(name: str) -> bool:
 
 
 def unscanned_files(folder: Path) -> list[str]:
-    """Name weights and code in a checkpoint's folder that its sha256 says nothing of.
+    """Return the names of weights and code in a folder that its sha256 does not cover.
 
     They are named by their paths within it.
 
@@ -130,7 +130,7 @@ def refuse_unknown_folders(folder: Path, base: Path | None = None) -> None:
 
 
 def _entries(folder: Path) -> Iterator[Path]:
-    """Yield all that lies in a folder and in the folders inside it that transformers reads."""
+    """Yield the paths in a folder and in those folders inside it that transformers reads."""
     for path in sorted(folder.iterdir()):
         yield path
         if path.name in _READ_FOLDERS and path.is_dir() and not path.is_symlink():
@@ -138,7 +138,7 @@ def _entries(folder: Path) -> Iterator[Path]:
 
 
 def _is_left(path: Path, folder: Path, base: Path | None) -> bool:
-    """Test whether a folder inside a checkpoint's may stay.
+    """Test whether a folder inside a checkpoint's may stay: unread, empty, or with the base.
 
     It is known to be read by nothing, is empty, or holds the base.
     """
@@ -151,7 +151,7 @@ def _is_left(path: Path, folder: Path, base: Path | None) -> bool:
 
 
 def _leaves(folder: Path, path: Path) -> bool:
-    """Test whether a link leads out of the folder.
+    """Test whether a link in the folder leads out of it.
 
     A snapshot in the Hub's cache may link to the blobs beside it.
     """

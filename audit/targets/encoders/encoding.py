@@ -26,14 +26,14 @@ NAMING: tuple[HeadName, ...] = ("token-classification", "spade-extraction")
 
 
 def first_tokens(words: Ints) -> Ints:
-    """Return positions of the first token of each word, left to right."""
+    """Return the positions of the first token of each word, left to right."""
     return np.flatnonzero((words >= 0) & np.append(True, words[1:] != words[:-1]))
 
 
 def tag_labels(
     document: Document, words: Ints, label_ids: Mapping[str, int], scheme: Scheme, all_tokens: bool
 ) -> Ints:
-    """Return tags of the first token of each word, or of all its tokens.
+    """Return the id of the BIO tag of each token (n_tokens,), from the document's entities.
 
     Special tokens are not read.
     """
@@ -53,7 +53,7 @@ def tag_labels(
 
 
 def spade_classes(document: Document, words: Ints, label_ids: Mapping[str, int]) -> Ints:
-    """Return the class of the first token of each word.
+    """Return the id of the class of each word's first token (n_tokens,), for SPADE.
 
     It is the entity's at the entity's first word, "O" elsewhere.
     """
@@ -68,7 +68,7 @@ def spade_classes(document: Document, words: Ints, label_ids: Mapping[str, int])
 
 
 def predecessors(document: Document, words: Ints) -> Ints:
-    """Return the position of each token's predecessor in its entity.
+    """Return each token's predecessor in its entity, as positions (n_tokens,).
 
     `NO_LINK` where it has none.
     """
@@ -80,7 +80,7 @@ def predecessors(document: Document, words: Ints) -> Ints:
 
 
 def parents(document: Document, words: Ints) -> Ints:
-    """Return the position of the first token of each entity's parent, at the entity's first token.
+    """Return, at the first token of each entity, the position of its parent's first token.
 
     `NO_LINK` at the first token of every other word, and where the page does not hold the parent;
     `NOT_READ` elsewhere. An entity has one parent, that of its first link.
@@ -104,7 +104,7 @@ def parents(document: Document, words: Ints) -> Ints:
 def unknown_labels(
     task: HeadName, labels: Sequence[str], documents: Sequence[Document]
 ) -> Mapping[str, frozenset[str]]:
-    """List by the id of a document the labels that the model has no tag or class for.
+    """Return, by document id, the labels for which the model has no tag or class.
 
     They are those of its entities.
 
@@ -131,14 +131,14 @@ def unknown_labels(
 
 
 def _labels_of(document: Document) -> frozenset[str]:
-    """Return the labels of a document's entities."""
+    """Return the set of labels of a document's entities."""
     return frozenset(entity.label for entity in document.entities)
 
 
 def _unknown_classes(
     labels: Sequence[str], documents: Sequence[Document]
 ) -> dict[str, frozenset[str]]:
-    """List by the id of a document its class, where the model lacks that."""
+    """Return, by document id, its class where the model has no such class."""
     return {
         document.id: frozenset({document.label})
         for document in documents
@@ -153,7 +153,7 @@ Problem = tuple[str, str]
 def label_problem(
     task: HeadName, labels: Sequence[str], documents: Sequence[Document]
 ) -> Problem | None:
-    """Return why the training loss cannot be told from what the documents say, and what to do.
+    """Return why documents give the training loss no labels, and what to do; None if they do.
 
     None when it can.
 
@@ -178,7 +178,7 @@ def label_problem(
 
 
 def _some_left(annotated: Sequence[Document], unknown: Mapping[str, object]) -> bool:
-    """Test whether a member has only labels that are known.
+    """Test whether the model knows all labels of at least one member.
 
     Any document, where no member has any.
     """
@@ -187,7 +187,7 @@ def _some_left(annotated: Sequence[Document], unknown: Mapping[str, object]) -> 
 
 
 def _spade_problem(task: HeadName, documents: Sequence[Document]) -> Problem | None:
-    """Return what keeps SPADE's loss from being told; see `label_problem`."""
+    """Return why documents give SPADE's loss nothing to read; None where they do."""
     if task == "spade-linking" and not any(document.links for document in documents):
         return (
             "the model links entities, and no document has links",
@@ -203,7 +203,7 @@ def _spade_problem(task: HeadName, documents: Sequence[Document]) -> Problem | N
 
 
 def _nothing_known(task: HeadName, labels: Sequence[str], unknown: Sequence[str]) -> Problem:
-    """Return the problem of documents none of which has labels that the model knows."""
+    """Return the problem of documents of whose labels the model knows none."""
     strange = ", ".join(unknown)
     if task == "document-classification":
         return (
@@ -227,7 +227,7 @@ UNKNOWN_SHARE = 0.01
 
 
 def ends_of(tokenizer: Any) -> tuple[list[int], list[int]]:
-    """Return the special tokens before and after a page.
+    """Return the ids of the special tokens before and after a page.
 
     These are [CLS] and [SEP], begin and end, or none.
     """
@@ -238,7 +238,7 @@ def ends_of(tokenizer: Any) -> tuple[list[int], list[int]]:
 
 
 def _first_token(tokenizer: Any, *names: str) -> list[int]:
-    """Return the first of these special tokens that a tokenizer has; empty when it has none."""
+    """Return the id of the first special token of `names` that a tokenizer has, in a list."""
     for name in names:
         token = getattr(tokenizer, name, None)
         if token is not None:
@@ -274,7 +274,7 @@ class Encoder:
     page_images: PageImageReader | None = None
 
     def __post_init__(self) -> None:
-        """Read the tokenizer's own marks."""
+        """Read special tokens from the tokenizer, and the tag scheme from the labels."""
         tokenizer = self.tokenizer
         self.labels = tuple(self.labels)
         if self.labels and self.task == "mlm":
@@ -296,7 +296,7 @@ class Encoder:
         self._page = self._encode if self.page_images else lru_cache(maxsize=4096)(self._encode)
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
-        """Return the document's tokens as the model reads them; see `TokenTarget.encode`."""
+        """Return the document's tokens as the model reads them; None where it reads none."""
         _, words = self._tokens(document)
         if around and len(words) <= self._room:
             # Whatever the field, the window is the whole page, which is encoded once.
@@ -304,7 +304,7 @@ class Encoder:
         return self._page(document, tuple(around))
 
     def _encode(self, document: Document, around: tuple[int, ...]) -> Encoding | None:
-        """Return the window of the document around these words, with what its loss reads."""
+        """Return the tokens of the document's window around these words, with labels and links."""
         ids, words = self._tokens(document)
         window = self._window(words, around)
         if window is None or not len(ids):
@@ -330,7 +330,7 @@ class Encoder:
         )
 
     def _tokenise(self, document: Document) -> tuple[Ints, Ints]:
-        """Return the tokens of a document, and the index of each one's word."""
+        """Return the ids of a document's tokens, and the index of each token's word."""
         texts = [word.text for word in document.words]
         if not texts:
             return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -343,11 +343,11 @@ class Encoder:
 
     @property
     def _room(self) -> int:
-        """Count the tokens of words that a window has room for."""
+        """Return how many tokens of words fit a row beside the special tokens."""
         return self.max_tokens - sum(map(len, self._ends))
 
     def _window(self, words: Ints, around: Sequence[int]) -> slice | None:
-        """Return the tokens to keep.
+        """Return the slice of tokens that the model reads; None if it cannot hold `around`.
 
         All of them when they fit, else a window with the field in its middle.
 
@@ -367,7 +367,7 @@ class Encoder:
         return slice(start, start + room)
 
     def _boxes(self, document: Document, words: Ints) -> Floats:
-        """Return the box of each token's word, in shares of the page; zeros where it has none."""
+        """Return the box of each token's word in shares of the page; zeros where it has none."""
         if document.size is None:
             return np.zeros((len(words), 4))
         width, height = document.size
@@ -378,7 +378,7 @@ class Encoder:
         return shares
 
     def _read_by_the_loss(self, document: Document, words: Ints) -> tuple[Ints | None, Ints | None]:
-        """Return labels and links of the tokens of these words, see `Encoding`."""
+        """Return the labels and the links of the tokens, as the task's loss reads them."""
         if self.task == "spade-extraction":
             return spade_classes(document, words, self._label_ids), predecessors(document, words)
         if self.task == "spade-linking":
@@ -391,7 +391,7 @@ class Encoder:
         return None, None
 
     def check_vocabulary(self, documents: Sequence[Document]) -> None:
-        """Refuse a tokenizer, or tags, that do not know the corpus.
+        """Refuse a tokenizer or tags that do not cover the data set's words and labels.
 
         Raises:
             TargetError: more than `UNKNOWN_SHARE` of the words hold an unknown token or give none,
@@ -412,7 +412,7 @@ class Encoder:
             raise TargetError(*problem)
 
     def _check_words(self, documents: Sequence[Document]) -> None:
-        """Refuse a tokenizer that does not know the words; see `check_vocabulary`."""
+        """Refuse a tokenizer that knows less than 99 % of the documents' words."""
         n_words = sum(len(document.words) for document in documents)
         if not n_words:
             return
@@ -421,7 +421,7 @@ class Encoder:
             raise TargetError(*wording("unknown_words", share=share, words=n_words))
 
     def _count_unknown(self, document: Document) -> int:
-        """Count the words of a document that hold an unknown token or give none.
+        """Return how many words of a document give an unknown token or none.
 
         Some tokenizers leave out what they do not know, so that a word may have no token at all.
         """
@@ -434,10 +434,10 @@ class Encoder:
 
 
 def _lacks_boxes(document: Document) -> bool:
-    """Test for a document with words and without their places."""
+    """Test whether a document has words but lacks their boxes or its size."""
     return bool(document.words) and (document.size is None or document.words[0].box is None)
 
 
 def _lacks_image(document: Document) -> bool:
-    """Test for a document with words and without an image."""
+    """Test whether a document has words but no image."""
     return bool(document.words) and document.image is None

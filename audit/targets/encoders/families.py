@@ -64,7 +64,7 @@ class ImageInput:
     resample: Resampling = Resampling.BILINEAR
 
     def as_processed(self, folder: Path) -> ImageInput:
-        """Take over the scale and the resampling of the checkpoint's image processor.
+        """Return this input with the scale and resampling of the checkpoint's processor.
 
         Nothing changes where the folder has none.
 
@@ -93,6 +93,7 @@ class ImageInput:
 
 
 def _scale(settings: dict[str, Any], default: PixelScale) -> PixelScale:
+    """Return the pixel scale that an image processor's settings ask for, else the default's."""
     factor = (
         float(settings.get("rescale_factor", default.factor))
         if settings.get("do_rescale", True)
@@ -121,6 +122,7 @@ class PageImageReader:
     """
 
     def __init__(self, open_image: OpenImage | None, sight: ImageInput) -> None:
+        """Cache resized pages up to `CACHED_BYTES`."""
         self.open_image = open_image
         self.size = sight.size
         self.scale = sight.scale
@@ -131,7 +133,7 @@ class PageImageReader:
         self._page = lru_cache(maxsize=max(1, CACHED_BYTES // (3 * height * width)))(self._resize)
 
     def __call__(self, document: Document) -> PageImage | None:
-        """Return the picture; None for a document without an image."""
+        """Return the page's image, still to be opened; None for a document without one."""
         if document.image is None or self.open_image is None:
             return None
         return PageImage(
@@ -139,7 +141,7 @@ class PageImageReader:
         )
 
     def _reach(self, document: Document) -> float:
-        """Compute how far a page pixel shows beyond its edges after resizing.
+        """Return how many pixels of the resized image one page pixel shows beyond its edges.
 
         It is in pixels of the picture.
         """
@@ -148,6 +150,7 @@ class PageImageReader:
         return REACH[self._resample] * max(1.0, width / page_width, height / page_height)
 
     def _resize(self, document: Document) -> Pixels:
+        """Return the page's pixels in the model's size: (3, height, width), read-only."""
         height, width = self.size
         assert self.open_image is not None
         page = self.open_image(document).resize((width, height), self._resample)
@@ -182,7 +185,7 @@ class VisualInputs:
         self._made: WeakKeyDictionary[PageImage, tuple[Floats, torch.Tensor]] = WeakKeyDictionary()
 
     def batch(self, pages: Sequence[Encoding], bucket: int) -> dict[str, torch.Tensor]:
-        """Return the forward pass's argument for these pages.
+        """Return the image argument of the forward pass for these pages, by its name.
 
         It is padded to `bucket` tokens where it is made of tokens.
         """
@@ -199,6 +202,7 @@ class VisualInputs:
         return {self._sight.argument: torch.stack([*different.values()])[chosen]}
 
     def _of(self, page: Encoding) -> torch.Tensor:
+        """Return what the model takes of one page's image, made once for all its candidates."""
         if page.page_image is None:
             raise TargetError("this model sees page images, and a page came without one")
         boxes, made = self._made.get(page.page_image, (None, None))
@@ -248,7 +252,7 @@ class Family:
     alone: bool = False
 
     def n_positions(self, config: Any) -> int:
-        """Return the number of positions for a page's tokens.
+        """Return how many positions a model of the family has for a page's tokens.
 
         `UNBOUNDED` where the configuration names none.
         """
@@ -260,7 +264,7 @@ class Family:
     def inputs(
         self, ids: Ints, attention_mask: Ints, boxes: Floats, device: str
     ) -> dict[str, torch.Tensor]:
-        """Return the keyword arguments of the forward pass, on `device`.
+        """Return the keyword arguments of the forward pass of tokens and boxes, on `device`.
 
         It is that of the model, or of its encoder.
         """
@@ -271,7 +275,7 @@ class Family:
 
 
 def _on(device: str, tensor: torch.Tensor) -> torch.Tensor:
-    """Return the tensor on a device.
+    """Return the tensor on the device; to a GPU it is copied while others compute.
 
     From pinned memory to a GPU, so that the copy runs beside the computation.
     """
@@ -281,18 +285,18 @@ def _on(device: str, tensor: torch.Tensor) -> torch.Tensor:
 
 
 def thousandths(boxes: Floats) -> Ints:
-    """Return boxes in whole thousandths of the page, LayoutLM's unit."""
+    """Return boxes given in shares of the page in whole thousandths, LayoutLM's unit."""
     # The small term keeps 0.7 / 100 * 1000 from becoming 6.
     return np.floor(boxes * LAYOUTLM_SCALE + 1e-6).astype(np.int64)
 
 
 def shares(boxes: Floats) -> NDArray[np.float32]:
-    """Return boxes as shares of the page, BROS's unit."""
+    """Return boxes given in shares of the page as float32, BROS's unit."""
     return boxes.astype(np.float32)
 
 
 def _image_patches(config: Any) -> ImageInput | None:
-    """Describe the patches that LayoutLMv3 reads as tokens after the text's.
+    """Return how LayoutLMv3 reads page images: as patches after the text's tokens.
 
     A [CLS] of theirs comes with them.
     """
@@ -317,7 +321,7 @@ _CLASSES: dict[HeadName, dict[str, Any]] = {
 
 @lru_cache(maxsize=256)
 def family_of(kind: str) -> Family | None:
-    """Find the family of encoders with this `model_type`.
+    """Return the family of encoders with this `model_type`; None where there is none.
 
     None where it is none that reads the words of a page.
 
@@ -363,7 +367,7 @@ def family_named(kind: str) -> Family:
 
 
 def counts_from_padding(model_class: type[Any]) -> bool:
-    """Test whether the model numbers positions as RoBERTa does.
+    """Test whether a model numbers positions from the padding id on, as RoBERTa does.
 
     Transformers has a function for that.
     """
