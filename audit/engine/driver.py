@@ -39,7 +39,7 @@ def drive(
     patience: float = math.inf,
     clock: Callable[[], float] = time.monotonic,
 ) -> Outcomes:
-    """Attempt all trials, `width` at a time.
+    """Yield (trial id, outcome) of all trials, attempted `width` at a time.
 
     Each round takes what the live attempts yielded, groups it by answerer and type of query, asks
     the group of most queries, sends the answers back, and starts the next attempt whenever one
@@ -97,7 +97,7 @@ class _LiveAttempt(NamedTuple):
 def _start_attempts(
     work: Work, waiting: Iterator[Trial], live: list[_LiveAttempt], width: int
 ) -> Outcomes:
-    """Start the next attempts, until `width` are live or no trial waits.
+    """Start waiting trials until `width` attempts are live; yield those that end at once.
 
     Args:
         work: what to attempt.
@@ -121,7 +121,7 @@ def _start_attempts(
 def _split_largest_group(
     live: Sequence[_LiveAttempt], width: int
 ) -> tuple[list[_LiveAttempt], list[_LiveAttempt]]:
-    """Return the attempts that can be asked for together and ask most, and all others.
+    """Return the largest group of attempts that can be asked together, and all others.
 
     They ask one answerer queries of one type; of groups that ask as much it is the first.
 
@@ -148,7 +148,7 @@ def _split_largest_group(
 
 
 def _ask_together(group: Sequence[_LiveAttempt]) -> list[list[Any]]:
-    """Ask the requests of a group at once, and return the answers to each."""
+    """Return the answers to each attempt's request, asked in one call."""
     requests = [asking.request for asking in group]
     queries = list(chain.from_iterable(request.queries for request in requests))
     replies = requests[0].answerer.ask(queries) if queries else ()
@@ -169,18 +169,18 @@ class LocalEngine:
     width: int = WIDTH
 
     def run(self, source: WorkSource, trials: Sequence[Trial]) -> Outcomes:
-        """Run trials in this process, several at a time."""
+        """Yield (trial id, outcome) of trials run in this process, `width` at a time."""
         yield from drive(source.here, trials, self.width, PATIENCE)
 
     def close(self) -> None:
-        """Close nothing: no process was started."""
+        """Do nothing: this engine starts no process."""
 
 
 HERE = LocalEngine()
 
 
 def make_engine(engine: str, settings: EngineSettings) -> Engine:
-    """Make the engine of `--engine NAME[:KEY=VALUE,...]`.
+    """Return the engine of the option `--engine NAME[:KEY=VALUE,...]`.
 
     Args:
         engine: "local", or the name of an engine that an extension adds; then its options.

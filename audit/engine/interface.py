@@ -63,7 +63,7 @@ class Work(Protocol):
     """What is done with each trial. An outcome depends on its trial alone."""
 
     def attempt(self, trial: Trial) -> Attempt:
-        """Return the trial as a generator."""
+        """Return the trial as a generator that yields requests and returns its outcome."""
         ...
 
 
@@ -115,4 +115,4 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None:
-        """End what the runs have started and kept for the next; another run starts it again."""
+        """End the processes that runs have started; another run starts them again."""

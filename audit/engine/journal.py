@@ -40,6 +40,7 @@ class Journal:
     _synced = 0.0
 
     def __init__(self, path: Path, fresh: bool = False) -> None:
+        """Read the outcomes of the file `path`, or remove it first where `fresh`."""
         self.path = path
         try:
             if fresh:
@@ -49,7 +50,7 @@ class Journal:
             raise EngineError(f"{path}: {error.strerror}") from None
 
     def _read(self) -> dict[str, Json]:
-        """Read the outcomes, and cut off a last line that was not written to its end."""
+        """Return the outcomes by trial id, and cut off a last line without its end."""
         content = self.path.read_bytes()
         complete = content[: content.rfind(b"\n") + 1]
         if len(complete) < len(content):
@@ -72,7 +73,7 @@ class Journal:
         return outcomes
 
     def append(self, trial_id: str, outcome: Json) -> None:
-        """Keep an outcome, in the file before this returns; an id that is already known is ignored.
+        """Write a trial's outcome to the file; one whose id has an outcome is ignored.
 
         It outlives the process from then on, and the system from the next `sync` on, `SYNC_SECONDS`
         later at most as long as outcomes come.
@@ -87,11 +88,12 @@ class Journal:
         self.outcomes[trial_id] = stored
 
     def sync(self) -> None:
-        """Have all outcomes on the disk before this returns."""
+        """Flush all outcomes to the disk."""
         if self.outcomes:
             self._write(b"", sync=True)
 
     def _write(self, text: bytes, sync: bool) -> None:
+        """Append bytes to the file, and flush them to the disk where `sync`."""
         try:
             # Its owner alone can read it, from its first byte on.
             handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -107,13 +109,13 @@ class Journal:
             ) from None
 
     def _check_sum(self, trial_id: str, outcome: Json) -> int:
-        """Compute the CRC-32 of an entry and of the file's name, of how JSON writes them."""
+        """Return the CRC-32 of an entry with the file's name, as JSON writes them."""
         return zlib.crc32(json.dumps([self.path.name, trial_id, outcome]).encode())
 
 
 @contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
-    """Hold a folder for one scan.
+    """Lock a folder within, so that no other scan uses it.
 
     Raises:
         EngineError: another scan holds it.

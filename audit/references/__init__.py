@@ -17,7 +17,7 @@ wording = partial(fill_text, TEXTS["errors"])
 
 
 def recommends_splits(times: Mapping[str, tuple[float, float]]) -> bool:
-    """Test whether split models are quickly trained.
+    """Test whether split models train quickly enough to be recommended.
 
     `times` are the seconds of each training, at least and at most.
     """

@@ -39,6 +39,7 @@ class Collator:
         seed: int,
         sees_images: bool = False,
     ) -> None:
+        """Prepare the random masks of tokens, drawn from `seed`."""
         self._family = family
         self._sees_images = sees_images
         self._pad_id = int(tokenizer.pad_token_id or 0)
@@ -48,7 +49,7 @@ class Collator:
         self._masker.create_rng()
 
     def masked(self, page: Encoding) -> Encoding:
-        """Return the page with a mask drawn once.
+        """Return the page with tokens masked at random, and these as its labels.
 
         Its labels are the tokens that are to be predicted.
         """
@@ -59,7 +60,7 @@ class Collator:
         return replace(page, ids=ids[0].numpy(), labels=labels[0].numpy())
 
     def __call__(self, pages: Sequence[Encoding]) -> dict[str, torch.Tensor]:
-        """Make a batch as the models take it: inputs, and what the loss reads (`_targets`)."""
+        """Return pages as one batch: the model's inputs, and what its loss reads."""
         drawn = [page if _is_taught(page) else self.masked(page) for page in pages]
         length = max(len(page.ids) for page in drawn)
         shape = (len(drawn), length)
@@ -79,12 +80,12 @@ class Collator:
 
 
 def _is_taught(page: Encoding) -> bool:
-    """Test whether a page says what is to be learnt of it; of others a mask is drawn."""
+    """Test whether a page has labels, links or a class to learn; others are masked."""
     return any(taught is not None for taught in (page.labels, page.links, page.page_class))
 
 
 def _targets(pages: Sequence[Encoding], length: int) -> dict[str, torch.Tensor]:
-    """Make the tensors that the loss reads, all (n_pages, length), under transformers' names.
+    """Return the tensors that the loss reads, by the names that transformers gives them.
 
     Taggers and masked language models take `labels`; classifiers of pages as well, (n_pages,).
     SPADE models take links, where `length` stands for "none", and which tokens are the first of
@@ -140,7 +141,7 @@ class BestLoss(EpochWatch):
     def on_evaluate(
         self, *_: Any, metrics: dict[str, float], model: PreTrainedModel, **more: Any
     ) -> None:
-        """Keep the weights where the validation loss is the lowest so far."""
+        """Keep a copy of the weights if the validation loss is the lowest so far."""
         self.history[-1] = replace(self.history[-1], validation_loss=metrics["eval_loss"])
         if metrics["eval_loss"] < self._lowest:
             self._lowest = metrics["eval_loss"]
@@ -156,7 +157,7 @@ class PageTrainer(MixedTrainer):
     def compute_loss(
         self, model: Any, inputs: dict[str, torch.Tensor], return_outputs: bool = False, **rest: Any
     ) -> torch.Tensor | tuple[torch.Tensor, Any]:
-        """Compute the model's own loss."""
+        """Return the model's own loss of a batch; masked models score masked tokens only."""
         family = _family_of(model)
         # The head of a masked language model, where it can be run on some tokens alone.
         head = None
@@ -182,7 +183,7 @@ class PageTrainer(MixedTrainer):
         prediction_loss_only: bool,
         ignore_keys: Any = None,
     ) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
-        """Compute the loss alone, as in training."""
+        """Return the loss of a validation batch, without scores or labels."""
         inputs = self._prepare_inputs(inputs)
         with torch.no_grad():
             loss = self.compute_loss(model, inputs)
@@ -201,7 +202,7 @@ def fit(
     trainer: type[PageTrainer] = PageTrainer,
     watch: BestLoss | None = None,
 ) -> Fitted:
-    """Fine-tune `model` on pages, in place.
+    """Fine-tune `model` on pages, in place, and return it with its losses.
 
     Pages with a `page_class` train a classifier of pages, pages with `labels` a token classifier,
     pages with `labels` and `links` SPADE extraction, pages with `links` SPADE linking, pages with
@@ -276,7 +277,7 @@ def save(
 
 
 def _family_of(model: Any) -> Family:
-    """Return the family of a model.
+    """Return the family of a loaded model.
 
     Raises:
         TargetError: it is of no known family.
@@ -288,7 +289,7 @@ def _family_of(model: Any) -> Family:
 
 
 def copied_weights(model: Any) -> StateDict:
-    """Copy the weights to the CPU."""
+    """Return a copy of the model's weights in the CPU's memory."""
     return {
         name: tensor.detach().to("cpu", copy=True) for name, tensor in model.state_dict().items()
     }

@@ -51,7 +51,7 @@ class GivenFolder:
 
     @cached_property
     def checkpoint(self) -> checkpoint_folder.CheckpointFolder:
-        """Open the folder.
+        """Return the opened checkpoint in the folder, in the number format asked for.
 
         Raises:
             TargetError: see `open_checkpoint`.
@@ -95,14 +95,14 @@ class Reference:
 
     @property
     def card(self) -> ReferenceCard:
-        """Return the card for a record."""
+        """Return the reference's card for the record."""
         return ReferenceCard(self.role, self.source, self.target.card, self.recipe, self.corpus)
 
 
 def locate(
     audited: AuditedModel, given: Mapping[str, Sequence[Path]]
 ) -> dict[str, list[GivenFolder]]:
-    """List the folders of each reference; the command line outranks the manifest.
+    """Return the folders of each reference; the command line outranks the manifest.
 
     What an adapter was fine-tuned from is its base, which is that of other adapters among the
     references too. Models of the target's own kind are held in its number format.
@@ -138,21 +138,21 @@ def locate(
 
 
 def _base_path(audited: AuditedModel) -> Path | None:
-    """Return the folder of what an audited adapter was trained on; None for a whole model."""
+    """Return the folder of the audited adapter's base; None for a whole model."""
     if audited.folder.base is None:
         return None
     return audited.folder.base.own_path
 
 
 def _number_format_of(audited: AuditedModel) -> checkpoint_folder.NumberFormat:
-    """Return the number format that models of the target's kind are held in."""
+    """Return the number format in which references of the target's kind are loaded."""
     if audited.folder.number_format == "auto" and audited.target.card.dtype == "bfloat16":
         return "bfloat16"  # whatever they are stored in, and half the memory
     return audited.folder.number_format
 
 
 def _unasked_paths(name: str, audited: AuditedModel) -> tuple[list[Path], Source]:
-    """List the folders of a reference that the command line does not name.
+    """Return the folders of a reference that the command line does not name, and their source.
 
     Says who names them, too.
     """
@@ -167,7 +167,7 @@ def _unasked_paths(name: str, audited: AuditedModel) -> tuple[list[Path], Source
 
 
 def _check_paths(name: str, source: Source, paths: Sequence[Path]) -> None:
-    """Refuse paths that are no folders, and several of a reference of which there is one.
+    """Refuse paths that are no folders, and several where one reference is expected.
 
     Raises:
         TargetError: a path is no folder.
@@ -199,7 +199,7 @@ class _Chosen:
 def load_same_kind(
     wanted: Sequence[str], audited: AuditedModel, given: Mapping[str, Sequence[GivenFolder]]
 ) -> tuple[tuple[Reference, ...], tuple[str, ...]]:
-    """Load the references of the same kind that attacks want and somebody named.
+    """Return the loaded references of the target's kind that attacks want, and warnings.
 
     Args:
         wanted: roles of `SAME_KIND`.
@@ -236,7 +236,7 @@ def load_same_kind(
 
 
 def _choose_baselines(folders: Sequence[GivenFolder]) -> list[_Chosen]:
-    """Number the checkpoints of baselines."""
+    """Return the checkpoints of baselines, numbered from 0."""
     checkpoints: list[GivenFolder] = []
     for folder in folders:
         checkpoints += _checkpoints(folder)
@@ -244,7 +244,7 @@ def _choose_baselines(folders: Sequence[GivenFolder]) -> list[_Chosen]:
 
 
 def _choose_splits(folders: Sequence[GivenFolder], corpus: Corpus) -> list[_Chosen]:
-    """Number the split models, each with the ids of its documents."""
+    """Return the split models, numbered from 0, each with the ids of its documents."""
     chosen: list[_Chosen] = []
     for folder in folders:
         for path, members in provenance.read_splits(folder.path, corpus):
@@ -254,7 +254,7 @@ def _choose_splits(folders: Sequence[GivenFolder], corpus: Corpus) -> list[_Chos
 
 
 def _why_not_asked(start: GivenFolder, audited: AuditedModel) -> str | None:
-    """Say why the start of the target's fine-tuning cannot be asked what the target is asked.
+    """Return why the target's pretrained start cannot be asked the same queries as the target.
 
     None where it can.
 
@@ -279,7 +279,7 @@ def _why_not_asked(start: GivenFolder, audited: AuditedModel) -> str | None:
 
 
 def _checkpoints(folder: GivenFolder) -> list[GivenFolder]:
-    """List the folder itself when it is a checkpoint, else the checkpoints in it, by name."""
+    """Return the folder itself where it is a checkpoint, else the checkpoints in it by name."""
     path = folder.path
     if checkpoint_folder.is_checkpoint(path):
         return [folder]
@@ -291,7 +291,7 @@ def _checkpoints(folder: GivenFolder) -> list[GivenFolder]:
 
 
 def _load(choice: _Chosen, audited: AuditedModel, start: Path | None) -> Reference:
-    """Load and check a reference of the target's own kind.
+    """Return a loaded reference of the target's own kind, after checking what it learnt.
 
     Args:
         choice: its folder and role.
@@ -325,7 +325,7 @@ def _load(choice: _Chosen, audited: AuditedModel, start: Path | None) -> Referen
 
 
 def share_weights(model: Any, other: Any) -> None:
-    """Let a model hold in the memory of another one all weights that are the same, bit for bit.
+    """Let a model share the memory of another one's equal weights, in place.
 
     Of an adapter's base these are all but those that the adapter changes: models of one base are in
     memory once.
@@ -340,7 +340,7 @@ def share_weights(model: Any, other: Any) -> None:
 def _load_of_kind(
     role: str, folder: checkpoint_folder.CheckpointFolder, audited: AuditedModel
 ) -> Checkpoint:
-    """Load a checkpoint that can be asked what the target is asked.
+    """Return a loaded checkpoint that answers the target's queries; refuse any other kind.
 
     Raises:
         TargetError: it cannot be loaded, or is of another kind than the target.
@@ -365,7 +365,7 @@ def _load_of_kind(
 
 
 def _open_beside(folder: checkpoint_folder.CheckpointFolder, audited: AuditedModel) -> Checkpoint:
-    """Open a checkpoint on the target's device, with batches of the size of the target's."""
+    """Return a checkpoint loaded on the target's device, with batches of the target's size."""
     target = audited.target
     return target_of(folder, audited.corpus, target.card.device, **target.batch_options)
 
@@ -385,24 +385,24 @@ def takes_public_model(target: Checkpoint) -> bool:
 
 
 def advise_public_model(target: Checkpoint) -> str:
-    """Advise the owner how to provide a public model."""
+    """Return advice on how to provide a public model for this target."""
     return str(TEXTS[target.public_kind]).format(family=target.card.family)
 
 
 def has_masked_head(target: Checkpoint) -> bool:
-    """Test whether a public model of the target's own family can be trained."""
+    """Test whether a masked language model of the target's own family can be trained."""
     return target.public_kind == "masked"
 
 
 def is_masked(folder: checkpoint_folder.CheckpointFolder) -> bool:
-    """Test whether a checkpoint is a masked language model, by its architecture."""
+    """Test whether a checkpoint's architecture is a masked language model."""
     return any(
         str(name).endswith("ForMaskedLM") for name in folder.config.get("architectures") or ()
     )
 
 
 def may_propose(path: Path, target: Checkpoint) -> bool:
-    """Test whether a checkpoint is a masked language model with the target's tokens."""
+    """Test whether a checkpoint is a masked language model over the target's tokens."""
     try:
         folder = checkpoint_folder.open_checkpoint(path)
         check_tokens("pretrained", folder, load_tokenizer(folder), target)
@@ -414,7 +414,7 @@ def may_propose(path: Path, target: Checkpoint) -> bool:
 def load_public(
     path: checkpoint_folder.AnyFolder, target: Checkpoint, batch_tokens: int | None = None
 ) -> PublicModel:
-    """Load the public model of a folder and check that it can serve the target.
+    """Return the public model in a folder, checked to serve the target.
 
     Args:
         path: a checkpoint.
@@ -448,7 +448,7 @@ def load_public(
 def _check_text_tokens(
     path: checkpoint_folder.CheckpointFolder, denoiser: Denoiser, target: Checkpoint
 ) -> None:
-    """Refuse a denoiser whose tokens of text are not the target's.
+    """Refuse a denoiser whose text tokens differ from the target's.
 
     Raises:
         TargetError: they are not.
@@ -465,7 +465,7 @@ def check_image_input(
     page_images: PageImageReader | None,
     target: Checkpoint,
 ) -> None:
-    """Refuse a public model that sees images otherwise than the target does.
+    """Refuse a public model that reads page images otherwise than the target.
 
     Raises:
         TargetError: it does not.
@@ -483,7 +483,7 @@ def check_image_input(
 def check_tokens(
     role: str, path: checkpoint_folder.CheckpointFolder, tokenizer: Any, target: Checkpoint
 ) -> None:
-    """Refuse a tokenizer with another vocabulary than the target's.
+    """Refuse a tokenizer whose vocabulary differs from the target's.
 
     Raises:
         TargetError: it has one.

@@ -39,7 +39,7 @@ def write_origin(
     documents: Sequence[Document],
     start: CheckpointFolder | None = None,
 ) -> None:
-    """Write the origin of a model into its folder; it is hashes only, hexadecimal and sorted.
+    """Write hashes of a model's training documents and of its start into its folder.
 
     Args:
         folder: folder of the checkpoint.
@@ -49,8 +49,8 @@ def write_origin(
             words.
     """
     origin = {
-        "documents": sorted(_hashes(corpus, documents)),
-        "start": [] if start is None else sorted(_weights(start.beginning)),
+        "documents": sorted(_content_digests(corpus, documents)),
+        "start": [] if start is None else sorted(_weight_digests(start.beginning)),
         "adapter": None if start is None else adapter_words(start),
     }
     (folder / FILE_NAME).write_text(json.dumps(origin, indent=1) + "\n", encoding="utf-8")
@@ -59,7 +59,7 @@ def write_origin(
 def refuse_the_target(
     role: str, folder: CheckpointFolder, target: CheckpointFolder
 ) -> float | None:
-    """Refuse the target as its own reference.
+    """Refuse the target as its own reference; return the distance of their weights.
 
     A baseline with the target's own memory would hide every leak.
 
@@ -73,12 +73,12 @@ def refuse_the_target(
         raise TargetError(*wording("own_weights", role=role, folder=folder))
     distance = distance_of_weights(target.path, folder.path)
     if distance is not None and distance <= NOISE:
-        raise _refusal(role, folder.path, distance, "")
+        raise _near_copy_error(role, folder.path, distance, "")
     return distance
 
 
 def adapter_of(folder: Path) -> str | None:
-    """Read in words the adapter that docaudit trained a reference with.
+    """Return in words the adapter with which docaudit trained a reference.
 
     None where none is stated.
     """
@@ -92,7 +92,7 @@ def adapter_of(folder: Path) -> str | None:
 def refuse_unfit(
     role: str, folder: CheckpointFolder, corpus: Corpus, target: CheckpointFolder
 ) -> None:
-    """Refuse a reference that learnt audited documents, or that comes from the target itself.
+    """Refuse a reference that learnt audited documents, or that was trained from the target.
 
     A checkpoint that docaudit did not train says nothing about it, and is taken at its owner's
     word.
@@ -109,15 +109,15 @@ def refuse_unfit(
         start = frozenset(map(str, origin["start"]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise TargetError(f"reference {role}: {path} cannot be read") from None
-    shared = documents & _hashes(corpus, corpus.of("member", "heldout"))
+    shared = documents & _content_digests(corpus, corpus.of("member", "heldout"))
     if shared:
         raise TargetError(*wording("knows_documents", role=role, folder=folder, n=len(shared)))
-    if start & _weights(target):
+    if start & _weight_digests(target):
         raise TargetError(*wording("from_target", role=role, folder=folder))
 
 
 def content_of(corpus: Corpus, document: Document) -> Hashable:
-    """Return a key that copies share: the document's words.
+    """Return a key that is equal for copies of a document: its words.
 
     Without words its image file, byte for byte; else its id.
 
@@ -131,14 +131,16 @@ def content_of(corpus: Corpus, document: Document) -> Hashable:
     return ("id", document.id)
 
 
-def _hashes(corpus: Corpus, documents: Sequence[Document]) -> frozenset[str]:
+def _content_digests(corpus: Corpus, documents: Sequence[Document]) -> frozenset[str]:
+    """Return the hex sha256 of each document's content, the same for copies."""
     return frozenset(
         hashlib.sha256(repr(content_of(corpus, document)).encode()).hexdigest()
         for document in documents
     )
 
 
-def _weights(folder: CheckpointFolder) -> frozenset[str]:
+def _weight_digests(folder: CheckpointFolder) -> frozenset[str]:
+    """Return the hex digests of the checkpoint's weight files."""
     return frozenset(digest.hex() for digest in folder.weights)
 
 
@@ -170,7 +172,7 @@ def folder_of(number: int) -> str:
 
 
 def read_splits(folder: Path, corpus: Corpus | None = None) -> list[tuple[Path, frozenset[str]]]:
-    """List the models that `train_splits` left in a folder.
+    """Return the folders of split models, each with the ids of its documents.
 
     Each comes with the ids of the documents that it was trained on.
 
@@ -200,7 +202,7 @@ def read_splits(folder: Path, corpus: Corpus | None = None) -> list[tuple[Path, 
 
 
 def read_plan(folder: Path) -> Splits:
-    """Read which documents each model is trained on.
+    """Return the plan of `splits.json`: the documents that each model is trained on.
 
     Raises:
         ManifestError: there is no `splits.json`, or it cannot be used.
@@ -243,7 +245,7 @@ at most."""
 
 
 def distance_of_weights(one: Path, other: Path) -> float | None:
-    """Compute the distance of the weights of two checkpoints.
+    """Return the median relative distance of two checkpoints' tensors.
 
     It is 0 for the same weights, and about 1.4 for unrelated ones: the median, over the tensors
     that are not equal, of the L2 norm of their difference over that of the larger one. So layers
@@ -257,25 +259,25 @@ def distance_of_weights(one: Path, other: Path) -> float | None:
     distances: list[float] = []
     try:
         with ExitStack() as opened:
-            left = _tensors(one, opened)
-            right = _tensors(other, opened)
+            left = _open_tensors(one, opened)
+            right = _open_tensors(other, opened)
             for name, file in left.items():
                 if name in right and _shape(file, name) == _shape(right[name], name):
                     pair = (file.get_tensor(name), right[name].get_tensor(name))
-                    distances.append(_relative(*pair))
+                    distances.append(_relative_distance(*pair))
     except DAMAGE:
         return None
-    return _typical(distances, len(left))
+    return _median_distance(distances, len(left))
 
 
 def _shape(file: Any, name: str) -> list[int]:
-    """Read the shape of a tensor in an open file of weights."""
+    """Return the shape of a tensor in an open file of weights."""
     shape: list[int] = file.get_slice(name).get_shape()
     return shape
 
 
 def distance_of_models(one: Any, other: Any) -> float | None:
-    """Compute the distance of two loaded models from evenly spaced numbers of each tensor.
+    """Return the distance of two loaded models, from evenly spaced numbers of each tensor.
 
     See `distance_of_weights`.
 
@@ -285,27 +287,27 @@ def distance_of_models(one: Any, other: Any) -> float | None:
     left = _loaded_tensors(one)
     right = _loaded_tensors(other)
     distances = [
-        _relative(_drawn(weights), _drawn(right[name]))
+        _relative_distance(_spaced_numbers(weights), _spaced_numbers(right[name]))
         for name, weights in left.items()
         if name in right and weights.shape == right[name].shape
     ]
-    return _typical(distances, len(left))
+    return _median_distance(distances, len(left))
 
 
 def _loaded_tensors(model: Any) -> dict[str, torch.Tensor]:
-    """Return the tensors of a model that hold numbers, by name."""
+    """Return the parameters of a model that are in memory, by name."""
     parameters = model.named_parameters(remove_duplicate=False)
     return {name: weights for name, weights in parameters if not weights.is_meta}
 
 
-def _drawn(weights: torch.Tensor) -> torch.Tensor:
-    """Take at most about `DRAWN` numbers of a tensor, evenly spaced."""
+def _spaced_numbers(weights: torch.Tensor) -> torch.Tensor:
+    """Return about `DRAWN` numbers of a tensor, evenly spaced, on the CPU."""
     numbers = weights.detach().flatten()
     return numbers[:: -(-len(numbers) // DRAWN) or 1].cpu()
 
 
-def _typical(distances: Sequence[float], n_tensors: int) -> float | None:
-    """Compute the distance of two checkpoints from those of their tensors.
+def _median_distance(distances: Sequence[float], n_tensors: int) -> float | None:
+    """Return the median distance of the changed tensors of two checkpoints.
 
     See `distance_of_weights`.
     """
@@ -317,15 +319,15 @@ def _typical(distances: Sequence[float], n_tensors: int) -> float | None:
     return 0.0 if len(distances) >= n_tensors else None
 
 
-def _tensors(folder: Path, opened: ExitStack) -> Mapping[str, Any]:
-    """Open the weight files, by the name of each tensor."""
+def _open_tensors(folder: Path, opened: ExitStack) -> Mapping[str, Any]:
+    """Return the open weight file of each tensor, by the tensor's name."""
     paths = [path for path in sorted(folder.glob("*.safetensors")) if path.is_file()]
     files = [opened.enter_context(safe_open(path, "pt")) for path in paths]
     return {name: file for file in files for name in file.keys()}  # noqa: SIM118 (no mapping)
 
 
-def _relative(one: torch.Tensor, other: torch.Tensor) -> float:
-    """Compute the relative distance of two tensors of one shape.
+def _relative_distance(one: torch.Tensor, other: torch.Tensor) -> float:
+    """Return the relative distance of two tensors of one shape.
 
     0 where there is nothing to compare.
     """
@@ -361,7 +363,7 @@ def refuse_a_near_copy(
     corpus: Corpus,
     pretrained: Path | None,
 ) -> None:
-    """Refuse a reference that is nearer to the target than another training could have brought it.
+    """Refuse a reference whose weights are nearer to the target's than training allows.
 
     Either its weights are near and it answers about member documents what the target does, or it is
     much nearer to the target than the target is to its own start. Farther copies pass for models
@@ -383,24 +385,29 @@ def refuse_a_near_copy(
     distance = suspect.distance
     if distance is None:
         return
-    if distance <= NEAR and _alike(_losses(target, corpus), _losses(suspect.model, corpus)):
-        raise _refusal(role, folder, distance, ", and answers as it does")
+    if distance <= NEAR and _has_equal_losses(
+        _losses(target, corpus), _losses(suspect.model, corpus)
+    ):
+        raise _near_copy_error(role, folder, distance, ", and answers as it does")
     if pretrained is None:
         return
     moved = distance_of_weights(target_dir, pretrained)
     if moved is not None and distance < SHARE * moved:
-        raise _refusal(role, folder, distance, f", where its training has moved it by {moved:.2g}")
+        raise _near_copy_error(
+            role, folder, distance, f", where its training has moved it by {moved:.2g}"
+        )
 
 
-def _refusal(role: str, folder: Path, distance: float, more: str) -> TargetError:
+def _near_copy_error(role: str, folder: Path, distance: float, more: str) -> TargetError:
+    """Return the error for a reference that is the target but for noise; `more` says why."""
     return TargetError(
         f"reference {role}: {folder} is the target itself but for noise: its weights differ by {distance:.2g}{more}",
         "a reference is a model that never saw the audited documents: train one with docaudit references --train",
     )
 
 
-def _alike(one: Floats, other: Floats) -> bool:
-    """Test whether two models have the same losses but for noise.
+def _has_equal_losses(one: Floats, other: Floats) -> bool:
+    """Test whether two models' losses (n_documents,) are equal but for noise.
 
     False where documents are too few to tell.
     """
@@ -412,7 +419,7 @@ def _alike(one: Floats, other: Floats) -> bool:
 
 
 def _losses(model: Checkpoint, corpus: Corpus) -> Floats:
-    """Compute the training loss of the first member documents.
+    """Return the model's training losses of the first member documents.
 
     None for models whose loss is not that of a document.
     """
@@ -424,7 +431,7 @@ def _losses(model: Checkpoint, corpus: Corpus) -> Floats:
 
 
 def _answer_losses(model: Checkpoint, corpus: Corpus) -> Floats:
-    """Compute the loss of the first question's answer on each of the first member documents."""
+    """Return the loss of the first answer on each of the first member documents."""
     members = corpus.of("member")
     readable = [document for document in members if document.words or document.questions]
     queries = []
@@ -437,7 +444,7 @@ def _answer_losses(model: Checkpoint, corpus: Corpus) -> Floats:
 
 
 def _page_losses(model: TokenTarget, corpus: Corpus) -> Floats:
-    """Compute the loss of the page of each of the first member documents."""
+    """Return the loss of the page of each of the first member documents."""
     encoded = [model.encode(document) for document in corpus.of("member")[:MAX_DOCUMENTS]]
     pages = [page for page in encoded if page is not None and page.has_loss]
     # The loss of the page as it is: a token in its own place.

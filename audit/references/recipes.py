@@ -56,7 +56,7 @@ class Schedule:
     bf16: bool = False
 
     def as_json(self) -> dict[str, int | float | str | None]:
-        """Return the recipe for a record or a cache key; a record leaves out a prompt."""
+        """Return the recipe's values by name, for a record or a cache key."""
         return asdict(self)
 
 
@@ -92,7 +92,7 @@ class AnsweringRecipe(Schedule):
 
 @contextmanager
 def reproducible(device: str) -> Iterator[None]:
-    """Use deterministic kernels within; restore the process's setting and random state after.
+    """Use deterministic kernels within, and restore settings and random state afterwards.
 
     On a GPU kernels without a deterministic form only warn: the weights of a reference may then
     differ in the last bits between two trainings, and the record names a checkpoint by its hash.
@@ -121,7 +121,7 @@ killed."""
 
 
 def key_of(depends_on: object) -> str:
-    """Make a short name for everything that a trained model depends on.
+    """Return a short hash of everything that a trained model depends on.
 
     `depends_on` is what `json.dumps` takes.
     """
@@ -129,7 +129,7 @@ def key_of(depends_on: object) -> str:
 
 
 def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
-    """Fill `folder` by `make`, unless it is there already.
+    """Return the folder, filled by `make` unless it is there already.
 
     Args:
         folder: named after everything its content depends on.
@@ -163,7 +163,7 @@ def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
 def starting_model(
     folder: AnyFolder, head: HeadName, *, labels: Sequence[str] = (), seed: int = 0
 ) -> Any:
-    """Open the encoder in `folder` under this head; a head that the folder lacks is fresh.
+    """Return the encoder in a folder under a head; a head that it lacks is drawn from `seed`.
 
     To audit such a model would mean nothing: `load` refuses a checkpoint that lacks weights.
 
@@ -204,7 +204,7 @@ def under_fresh_head(
     seed: int,
     **settings: Any,
 ) -> tuple[Any, list[str]]:
-    """Load a checkpoint as another class, and name the parameters that it lacks.
+    """Return a checkpoint loaded as `model_class`, and the names of its missing parameters.
 
     Args:
         folder: the checkpoint.
@@ -238,7 +238,7 @@ _SAID = (
 
 
 def without_weights(start: CheckpointFolder) -> CheckpointFolder:
-    """Return the start of a similar training.
+    """Return the start of a similar training: an adapter's with fresh adapter weights.
 
     That is an adapter's base with the adapter's settings, else `start` itself.
     """
@@ -247,7 +247,7 @@ def without_weights(start: CheckpointFolder) -> CheckpointFolder:
 
 @contextmanager
 def adapting(model: Any, start: CheckpointFolder, seed: int) -> Iterator[None]:
-    """Train only a fresh adapter of the model within, with the settings of the start's.
+    """Train only a fresh adapter of the model within, and merge it afterwards.
 
     Then merge it.
 
@@ -283,7 +283,7 @@ def adapting(model: Any, start: CheckpointFolder, seed: int) -> Iterator[None]:
 
 
 def adapter_words(start: CheckpointFolder) -> str | None:
-    """Describe the adapter's settings in words, for a record.
+    """Return the settings of the start's adapter in words, for a record.
 
     None for a start that is no adapter.
     """
@@ -291,13 +291,13 @@ def adapter_words(start: CheckpointFolder) -> str | None:
         return None
     settings = start.adapter.settings
     words = [
-        f"{name} {_plain(settings[name])}"
+        f"{name} {_setting_text(settings[name])}"
         for name in _SAID
         if settings.get(name) not in (None, False, [], "none")
     ]
     return ", ".join([str(settings.get("peft_type")), *words])
 
 
-def _plain(value: Any) -> str:
-    """Write a setting; of a list, its distinct values in order."""
+def _setting_text(value: Any) -> str:
+    """Return a setting's value as text; a list as its distinct values joined by "+"."""
     return "+".join(sorted(set(map(str, value)))) if isinstance(value, list) else str(value)

@@ -46,12 +46,12 @@ class LoadedReferences:
 
     @property
     def models(self) -> dict[str, Checkpoint | Denoiser]:
-        """Return the models by role, see `References.of`."""
+        """Return the loaded models by role, such as "baseline-0"."""
         return {reference.role: reference.target for reference in self.loaded}
 
     @property
     def members(self) -> dict[str, frozenset[str]]:
-        """Return for every split model the ids of the documents it was trained on."""
+        """Return for each split model the ids of the documents that it was trained on."""
         return {
             reference.role: reference.members
             for reference in self.loaded
@@ -60,12 +60,12 @@ class LoadedReferences:
 
     @property
     def cards(self) -> tuple[ReferenceCard, ...]:
-        """Return their cards, for a record."""
+        """Return the references' cards, for the record."""
         return tuple(reference.card for reference in self.loaded)
 
     @property
     def references(self) -> References:
-        """Return the models as attacks take them."""
+        """Return the loaded models and their documents, as attacks take them."""
         return replace(References.of(self.models, self.members), uncounted=self.uncounted)
 
 
@@ -95,7 +95,7 @@ class ReferencePlan:
     uncounted: tuple[str, ...] = ()
 
     def time_training(self, device: str, seconds: float) -> tuple[float, float]:
-        """Estimate the seconds of training the auxiliary, at least and at most.
+        """Return the least and the most seconds of training the public model.
 
         Args:
             device: "cpu", "cuda" or "mps".
@@ -119,7 +119,7 @@ def prepare(
     batch_tokens: int | None = None,
     public: Corpus | None = None,
 ) -> ReferencePlan:
-    """Load and check the references that attacks need or can use, as far as that writes nothing.
+    """Return the references that attacks need, loaded, and a plan for one to be trained.
 
     Args:
         needs: names of references.
@@ -164,7 +164,7 @@ def _check_public(
     given: Mapping[str, Sequence[Path]],
     folders: Mapping[str, Sequence[load.GivenFolder]],
 ) -> None:
-    """Refuse a data set of public documents that trains nothing, or that holds audited ones.
+    """Refuse a data set of public documents that trains nothing, or that has audited documents.
 
     Raises:
         UsageError: an auxiliary was given too, or nothing to train.
@@ -187,7 +187,7 @@ def _auxiliary(
     batch_tokens: int | None,
     public: Corpus | None,
 ) -> ReferencePlan:
-    """Load the public model, or find what it would be trained from."""
+    """Return a plan with the public model loaded, or with what it can be trained from."""
     target = audited.target
     if "auxiliary" in given:
         (auxiliary,) = given["auxiliary"]
@@ -207,7 +207,7 @@ def _auxiliary(
 def _plan_training(
     pretrained: load.GivenFolder, audited: load.AuditedModel, public: Corpus | None
 ) -> ReferencePlan:
-    """Check that a public model can be trained, and say how.
+    """Return the plan of training a public model, after checking that it can be trained.
 
     Args:
         pretrained: what the target was fine-tuned from.
@@ -241,7 +241,7 @@ def _plan_training(
 def _take_as_auxiliary(
     pretrained: load.GivenFolder, target: Checkpoint, batch_tokens: int | None, lacking: str
 ) -> ReferencePlan:
-    """Take what the target was fine-tuned from as its public model, untrained.
+    """Return a plan with the target's pretrained start as its public model.
 
     Args:
         pretrained: its folder. It serves where it can propose tokens to the target.
@@ -264,7 +264,7 @@ def _take_as_auxiliary(
 def _with_auxiliary(
     folder: load.GivenFolder, target: Checkpoint, batch_tokens: int | None
 ) -> ReferencePlan:
-    """Load a folder as the public model.
+    """Return a plan with the public model in a folder loaded.
 
     Raises:
         TargetError: see `load.load_public`.
@@ -283,7 +283,7 @@ def complete(
     progress: Progress,
     batch_tokens: int | None = None,
 ) -> LoadedReferences:
-    """Train what is missing and can be trained; everything else is as `prepare` loaded it.
+    """Return all references, after training the planned one.
 
     Args:
         prepared: references that were prepared, see `prepare`.
@@ -327,7 +327,7 @@ def complete(
 
 
 def _has_baselines(references: Sequence[load.Reference]) -> bool:
-    """Test whether there is a baseline among references."""
+    """Test whether one of the references is a baseline."""
     return any(reference.role.startswith("baseline-") for reference in references)
 
 
@@ -336,7 +336,7 @@ VALIDATION_SHARE = 0.1
 
 
 def refuse_audited(public: Corpus, corpus: Corpus) -> None:
-    """Refuse public documents that are audited ones.
+    """Refuse public documents that are copies of audited ones.
 
     A model of them would hide what the target gives away.
 
@@ -345,8 +345,10 @@ def refuse_audited(public: Corpus, corpus: Corpus) -> None:
     """
     if not public.of("public"):
         raise ManifestError(f"--reference public={public.root}: no document of split public")
-    audited = {_texts(document) for document in corpus.of("member", "heldout") if document.words}
-    shared = [document.id for document in public.of("public") if _texts(document) in audited]
+    audited = {
+        _word_texts(document) for document in corpus.of("member", "heldout") if document.words
+    }
+    shared = [document.id for document in public.of("public") if _word_texts(document) in audited]
     if shared:
         raise ManifestError(
             *wording(
@@ -359,7 +361,8 @@ def refuse_audited(public: Corpus, corpus: Corpus) -> None:
         )
 
 
-def _texts(document: Document) -> tuple[str, ...]:
+def _word_texts(document: Document) -> tuple[str, ...]:
+    """Return the texts of a document's words; equal texts mark copies."""
     return tuple(word.text for word in document.words)
 
 
@@ -374,7 +377,7 @@ def fit_public_mlm(
     images: OpenImage | None = None,
     watch: Any = None,
 ) -> Path:
-    """Fine-tune a masked language model on public documents, or find it in the cache.
+    """Return the folder of a public model, trained on public documents or found in the cache.
 
     The cache is keyed by content: the pretrained checkpoint, the documents, the recipe and
     docaudit's version. A folder appears there whole or not at all. A pretrained encoder without a
@@ -402,6 +405,7 @@ def fit_public_mlm(
     page_images = page_images_of(start, config_of(start), images)
 
     def train(folder: Path) -> None:
+        """Train the public model and write it to `folder`, with its lowest validation loss."""
         # Imported here, as a scan that trains nothing starts sooner without.
         from audit.references.encoders import BestLoss, fit, save
 
@@ -438,7 +442,7 @@ def fit_public_mlm(
 def _digest_of_training(
     origin: str, documents: Sequence[Document], page_images: PageImageReader | None
 ) -> str:
-    """Compute the sha256 of all that a public model is trained from.
+    """Return the hex sha256 of all that a public model is trained from.
 
     Args:
         origin: the start, the recipe and docaudit's version, as JSON.

@@ -59,7 +59,7 @@ class Retraining:
     half: bool = False
 
     def with_seed(self, seed: int) -> Retraining:
-        """Return the same with another seed."""
+        """Return this training with another seed."""
         return replace(self, recipe=replace(self.recipe, seed=seed))
 
     @property
@@ -71,12 +71,12 @@ class Retraining:
         return isinstance(self.recipe, AnsweringRecipe | Recipe)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the values for a cache key."""
+        """Return the training's settings by name, for a cache key."""
         return asdict(self)
 
 
 def recipe_for(corpus: Corpus) -> AnyRecipe:
-    """Read the manifest's `[recipe]` for the manifest's task, with docaudit's values as defaults.
+    """Return the recipe of the manifest's task, with docaudit's defaults for what it leaves out.
 
     Raises:
         ManifestError: docaudit trains no models of this task.
@@ -98,7 +98,7 @@ def recipe_for(corpus: Corpus) -> AnyRecipe:
 
 
 def start_of(corpus: Corpus, given: Folder | None) -> Folder | Path:
-    """Find the folder that the audited model was fine-tuned from.
+    """Return the folder that the audited model was fine-tuned from.
 
     It is `given`, or the manifest's `references.pretrained`.
 
@@ -118,7 +118,7 @@ def start_of(corpus: Corpus, given: Folder | None) -> Folder | Path:
 
 
 def n_samples(corpus: Corpus, documents: Sequence[Document]) -> int:
-    """Count the samples that these documents make.
+    """Return the number of training samples that these documents make.
 
     They are questions with an answer, pages with words for an encoder, or for parsing pages with an
     output.
@@ -131,12 +131,12 @@ def n_samples(corpus: Corpus, documents: Sequence[Document]) -> int:
 
 
 def _count_answered(document: Document) -> int:
-    """Count the questions of a document that have an answer."""
+    """Return the number of a document's questions that have an answer."""
     return sum(bool(question.answers) for question in document.questions)
 
 
 def repeat_to(items: Sequence[Item], n: int, seed: int) -> tuple[Item, ...]:
-    """Draw `n` of the items, in their order; none is drawn again before every other was."""
+    """Return `n` drawn items in their order; each is drawn again only after all others."""
     rng = np.random.default_rng([seed, *b"repeated"])
     drawn: list[int] = []
     while len(drawn) < n:
@@ -179,7 +179,7 @@ def retrain(
     if train is not None and not isinstance(recipe, AnsweringRecipe):
         model = target_of(start, corpus)
         assert not isinstance(model, AnsweringTarget | ExtractiveTarget)
-        labelled = _known(documents, model.unknown_names(documents))
+        labelled = _with_known_labels(documents, model.unknown_names(documents))
         samples = _as_many(labelled, n, recipe.seed)
         train(start, samples, recipe, folder, progress, half=how.half)
         return
@@ -192,7 +192,7 @@ def retrain(
 def time_training(
     how: Retraining, start: AnyFolder, corpus: Corpus, seconds: float
 ) -> trainer.TrainingTime:
-    """Estimate the time of a training on the member documents from steps that are run.
+    """Return the estimated time of training on the members, from a few steps that are run.
 
     They are run for so many seconds at most.
 
@@ -229,12 +229,14 @@ def _learner_of(
     documents: Sequence[Document],
     n: int | None,
 ) -> _Learner:
-    """Load the start under the head of the task, and make the samples; see `retrain`."""
+    """Return the start under the task's head, with the samples of the documents."""
     recipe = how.recipe
     if isinstance(recipe, AnsweringRecipe):
         return _asked_learner(how, recipe, start, corpus, documents, n)
     model, encoder = under_head(start, corpus, recipe.seed)
-    labelled = _known(documents, unknown_labels(encoder.task, encoder.labels, documents))
+    labelled = _with_known_labels(
+        documents, unknown_labels(encoder.task, encoder.labels, documents)
+    )
     pages = [page for page in map(encoder.encode, labelled) if page is not None]
     if encoder.task == "document-classification":
         pages = [page for page in pages if page.has_loss]
@@ -258,7 +260,7 @@ def _asked_learner(
     documents: Sequence[Document],
     n: int | None,
 ) -> _Learner:
-    """Load the start as a model that is asked questions, and make the samples; see `retrain`."""
+    """Return the start as a model that is asked questions, with the documents' samples."""
     target: Any
     samples: Sequence[Any]
     fit_target: Callable[..., object]
@@ -281,8 +283,10 @@ def _asked_learner(
     )
 
 
-def _known(documents: Sequence[Document], unknown: Mapping[str, object]) -> Sequence[Document]:
-    """Select the documents whose labels the model has.
+def _with_known_labels(
+    documents: Sequence[Document], unknown: Mapping[str, object]
+) -> Sequence[Document]:
+    """Return the documents all of whose labels the model has.
 
     Others would teach it that their fields are none.
     """
@@ -290,12 +294,12 @@ def _known(documents: Sequence[Document], unknown: Mapping[str, object]) -> Sequ
 
 
 def _as_many(items: Sequence[Item], n: int | None, seed: int) -> Sequence[Item]:
-    """Return so many of the items; None: as many as there are."""
+    """Return `n` items, repeated where there are fewer; all of them where `n` is None."""
     return items if n is None or not items else repeat_to(items, n, seed)
 
 
 def under_head(start: CheckpointFolder, corpus: Corpus, seed: int) -> tuple[Any, Encoder]:
-    """Open the start's encoder under the head of the task, and the encoder of its pages.
+    """Return the start's model under the task's head, and the encoder of its pages.
 
     Args:
         start: a checkpoint of a known family, with any head or none.

@@ -64,7 +64,7 @@ class TrainingTime:
     most: float
 
     def of(self, n_models: int = 1, share: float = 1.0) -> tuple[float, float]:
-        """Return the least and the most seconds of so many trainings.
+        """Return the least and the most seconds of `n_models` trainings.
 
         Args:
             n_models: trainings, one after the other.
@@ -96,12 +96,12 @@ class EpochWatch(TrainerCallback):  # type: ignore[misc]
     ends: list[float] = field(default_factory=list)
 
     def on_train_begin(self, args: Any, state: TrainerState, control: Any, **_: Any) -> None:
-        """Note when the training begins, and its steps."""
+        """Record the time at which training begins, and its number of steps."""
         self.n_steps = state.max_steps
         self.ends = [time.perf_counter()]
 
     def on_step_end(self, args: Any, state: TrainerState, control: Any, **_: Any) -> None:
-        """Note when a step ends; end the training once its time is over."""
+        """Record the time at which a step ends; stop the training once its time is over."""
         if self.seconds < math.inf and torch.cuda.is_available():
             torch.cuda.synchronize()
         self.ends.append(time.perf_counter())
@@ -110,7 +110,7 @@ class EpochWatch(TrainerCallback):  # type: ignore[misc]
             control.should_training_stop = len(self.ends) > TIMED or is_over
 
     def time_since(self, began: float) -> TrainingTime:
-        """Estimate the time of the whole training, which was prepared since `began`.
+        """Return the estimated time of the whole training, from its steps so far.
 
         The first step warms up.
         """
@@ -123,7 +123,7 @@ class EpochWatch(TrainerCallback):  # type: ignore[misc]
     def on_log(
         self, args: Any, state: TrainerState, control: Any, logs: dict[str, float], **_: Any
     ) -> None:
-        """Note the loss of an epoch that has ended."""
+        """Record the loss of an epoch that has ended, and report its progress."""
         if "loss" in logs:
             self.history.append(EpochScore(round(state.epoch or 0), logs["loss"]))
             self.on_epoch()
@@ -144,7 +144,7 @@ class MixedTrainer(Trainer):  # type: ignore[misc]
     def compute_loss(
         self, model: Any, inputs: dict[str, torch.Tensor], *rest: Any, **more: Any
     ) -> Any:
-        """Compute the model's own loss."""
+        """Return the model's own loss of a batch, in bfloat16 where training uses it."""
         with torch.autocast(
             next(iter(inputs.values())).device.type, torch.bfloat16, enabled=self.bf16
         ):
@@ -206,7 +206,7 @@ def train(
 
 
 def store(model: Any, folder: Path, *, half: bool) -> None:
-    """Write configuration and weights.
+    """Write a model's configuration and weights to a folder.
 
     Args:
         model: any transformers model; left as it is.
@@ -228,7 +228,7 @@ _SHARDS = "model.safetensors.index.json"
 
 
 def samples_of(corpus: Corpus, documents: Sequence[Document]) -> tuple[Sample, ...]:
-    """List the questions of these documents, each with its first accepted answer; opens no image.
+    """Return the documents' questions, each with its first accepted answer.
 
     For parsing their whole outputs, one a document.
     """
@@ -253,7 +253,7 @@ def fit_answering(
     recipe: AnsweringRecipe,
     progress: Follower = SILENT,
 ) -> tuple[float, ...]:
-    """Fine-tune the target's model on samples, in place, on the target's device.
+    """Fine-tune the target's model on samples, in place, and return the loss of each epoch.
 
     It ends in evaluation mode.
 
@@ -288,7 +288,7 @@ def _fit(
     collator: Callable[[Any], Any],
     progress: Follower,
 ) -> tuple[float, ...]:
-    """Fine-tune the model of a target that is asked questions; see `fit_answering`."""
+    """Fine-tune the model of a question-answering target, and return the loss of each epoch."""
     if not samples:
         raise TargetError(
             "there is no question to train on",
@@ -348,7 +348,7 @@ def trains_pointing(start: AnyFolder, corpus: Corpus) -> bool:
 
 
 def pointed_samples(corpus: Corpus, documents: Sequence[Document]) -> tuple[PointedSample, ...]:
-    """List the questions of these documents, each with the place of its first accepted answer.
+    """Return the documents' questions, each with the place of its first accepted answer.
 
     Opens no image.
 
@@ -361,15 +361,15 @@ def pointed_samples(corpus: Corpus, documents: Sequence[Document]) -> tuple[Poin
             continue
         view = page_view(corpus, document)
         samples += [
-            PointedSample(view, question.question, _place(document, question))
+            PointedSample(view, question.question, _answer_words(document, question))
             for question in document.questions
             if question.answers
         ]
     return tuple(samples)
 
 
-def _place(document: Document, question: Question) -> tuple[int, int] | None:
-    """Find the first and the last word of a question's answer; None where it is not on the page."""
+def _answer_words(document: Document, question: Question) -> tuple[int, int] | None:
+    """Return the first and last word of a question's answer; None where it is not on the page."""
     entities = (entity for entity in document.entities if entity.id == question.entity)
     entity = next(entities, None)
     if entity is not None and entity.words[-1] - entity.words[0] == len(entity.words) - 1:
@@ -383,7 +383,7 @@ def fit_extractive(
     recipe: AnsweringRecipe,
     progress: Follower = SILENT,
 ) -> tuple[float, ...]:
-    """Fine-tune the target's model on samples, in place, on the target's device.
+    """Fine-tune an extractive target's model in place, and return the loss of each epoch.
 
     It ends in evaluation mode.
 
@@ -413,13 +413,14 @@ class _PointingCollator:
     reader: SpanReader
 
     def __call__(self, samples: Sequence[PointedSample]) -> dict[str, torch.Tensor]:
+        """Return samples as one batch, with the positions of begin and end of answers."""
         rows, spans = zip(*map(self._row, samples), strict=True)
         batch = self.reader.batch(rows, max(len(row.window.ids) for row in rows))
         begins, ends = torch.tensor(spans, dtype=torch.long).T
         return {**batch, "start_positions": begins, "end_positions": ends}
 
     def _row(self, sample: PointedSample) -> tuple[WindowSample, tuple[int, int]]:
-        """Return the row of a sample, and where its answer begins and ends."""
+        """Return a sample's row, and the positions where its answer begins and ends."""
         # A page view keeps the image it has opened as long as it lives: this copy lives as long as
         # the batch.
         view = replace(sample.view)

@@ -59,7 +59,7 @@ class Material:
 
 
 def material(corpus: Corpus) -> Material:
-    """Select the public documents that stand in for the audited ones.
+    """Return the public documents that stand in for the members, and the number of samples.
 
     Raises:
         ManifestError: the members make no sample, so that there is nothing to be as strong as; no
@@ -86,7 +86,7 @@ def material(corpus: Corpus) -> Material:
 
 
 def _sample_words(corpus: Corpus) -> str:
-    """Name in words what a document must have to make a sample."""
+    """Return in words what a document must have to make a sample."""
     task = corpus.manifest.task
     if task.kind == "parsing":
         return "output"
@@ -105,7 +105,7 @@ def train_baseline(
     half: bool = False,
     progress: Progress = SILENT,
 ) -> tuple[Path, ...]:
-    """Train baselines, or find them in `out`, where they are kept by content.
+    """Return the folders of baselines, trained or found in `out` by their content.
 
     Args:
         start: what the audited model was fine-tuned from, or for an NLU model one of its sizes,
@@ -150,7 +150,7 @@ def _train_one(
     out: Path,
     progress: Progress,
 ) -> Path:
-    """Train a baseline, or find the one that was trained from the same inputs.
+    """Return the folder of one baseline, trained or found by its inputs.
 
     Return its folder.
     """
@@ -158,6 +158,7 @@ def _train_one(
     key = key_of([opened.sha256, corpus.sha256, how.as_json(), __version__])
 
     def make(folder: Path) -> None:
+        """Train the baseline on the public documents and write it to `folder`."""
         progress.stage(f"training a baseline (seed {how.recipe.seed}), epochs", how.recipe.epochs)
         documents = learnt.documents
         retrain(how, opened, corpus, documents, folder, n=learnt.n_samples, progress=progress)
@@ -179,7 +180,7 @@ def time_references(
     device: str,
     prepared: Callable[[], Any],
 ) -> dict[str, tuple[float, float]]:
-    """Estimate the least and the most seconds of training each reference, from `SECONDS` of steps.
+    """Return the least and the most seconds of training each reference, by name.
 
     What cannot be trained is left out: it is refused where its training is asked for.
 
@@ -210,7 +211,7 @@ MIN_DOCUMENTS = 10
 
 
 def halves_of(n_units: int, count: int, seed: int) -> Bools:
-    """Draw the units of each model.
+    """Return which units each model is trained on: each unit is in half of the models.
 
     Each unit is in exactly half of them, at random and independently of the others.
 
@@ -234,7 +235,7 @@ def halves_of(n_units: int, count: int, seed: int) -> Bools:
 
 
 def divisible(corpus: Corpus) -> tuple[list[Document], list[list[int]]]:
-    """Return the members that make samples, and the places of each one and its copies among them.
+    """Return the members that make samples, and the positions of each one and its copies.
 
     Raises:
         ManifestError: too few of them differ.
@@ -251,7 +252,7 @@ def divisible(corpus: Corpus) -> tuple[list[Document], list[list[int]]]:
 def plan(
     corpus: Corpus, how: Retraining, start: AnyFolder, count: int, seed: int
 ) -> provenance.Splits:
-    """Draw the members of each model; copies of one document are in the same models.
+    """Return the plan of split models: their members, with copies in the same models.
 
     Raises:
         UsageError: `count` is odd or under 2.
@@ -288,7 +289,7 @@ def train_splits(
     engine: Engine | None = None,
     progress: Progress = SILENT,
 ) -> list[tuple[Path, frozenset[str]]]:
-    """Train K models on halves of the member documents.
+    """Return the folders of K models trained on halves of the members, with their members.
 
     Those that are in `out` already are not trained again.
 
@@ -345,7 +346,7 @@ def train_splits(
 
 
 def _claim(out: Path, splits: provenance.Splits) -> None:
-    """Write the plan, or find it there; remove what a killed training left unfinished."""
+    """Write the plan of split models to `out`, or check that it holds the same one."""
     path = out / provenance.SPLITS_FILE
     if path.exists():
         if provenance.read_plan(out).key != splits.key:
@@ -372,7 +373,7 @@ class _Training(Work):
     out: Path
 
     def attempt(self, trial: Trial) -> Attempt:
-        """Train the model into its folder, without asking any question."""
+        """Train the model of the trial's number into its folder; no query is yielded."""
         yield from ()
         number = int(trial.id)
         how = self.how.with_seed(self.how.recipe.seed + number)
@@ -396,7 +397,7 @@ class _Elsewhere:
     corpus: Callable[[Fetch], Corpus]
 
     def __call__(self, fetch: Fetch) -> Work:
-        """Open the work from the files that are fetched.
+        """Return the trainings as work of this process, with the start and corpus fetched.
 
         Raises:
             EngineError: the other process does not see the folder, or got other files.
@@ -416,4 +417,5 @@ class _Elsewhere:
 
 
 def _same(work: Work) -> Work:
+    """Return the work unchanged."""
     return work

@@ -85,6 +85,7 @@ class ExtractiveTarget(RowTarget):
     def __init__(
         self, model: Any, reader: SpanReader, card: TargetCard, batch_rows: int | None = None
     ) -> None:
+        """Set the model to evaluation, and choose how many rows a batch has."""
         self.model = model.eval()
         self.reader = reader
         self.card = card
@@ -130,36 +131,35 @@ class ExtractiveTarget(RowTarget):
             )
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
-        """Return nothing.
-
-        Such a model is asked nothing about other tokens than a page's.
-        """
+        """Return None: extractive models are asked questions, not about a page's tokens."""
         return None
 
     def accepts_start(
         self, start: CheckpointFolder, own_folder: CheckpointFolder, *, denoises: bool
     ) -> str | None:
-        """Refuse a start of fine-tuning that points at no answers.
+        """Return why a start of fine-tuning cannot be asked; None where it can.
 
         Such models mostly begin as masked language models or bare encoders.
         """
         return None if is_extractive(start) else "it points at no answers"
 
     def token_strings(self, ids: Sequence[int]) -> str:
-        """Spell tokens as the tokenizer does."""
+        """Return the text of token ids, as the tokenizer decodes them."""
         return str(self.reader.tokenizer.decode(list(ids))).strip()
 
     def _methods(self) -> dict[type[Query[Any]], Callable[[Any], list[Any]]]:
+        """Map each type of query to the method that answers queries of that type."""
         return {Answer: self._replies, AnswerLoss: self._losses}
 
     def _replies(self, queries: Sequence[Answer]) -> list[Reply]:
+        """Return the best span of the page as the answer to each question, in order."""
         return [
             reply_of(query.view, windows, scores)
             for query, (windows, scores) in zip(queries, self._read(queries), strict=True)
         ]
 
     def _losses(self, queries: Sequence[AnswerLoss]) -> list[Floats]:
-        """Return log-probabilities of begin and end, at the likeliest of an answer's places."""
+        """Return log-probabilities of an answer's begin and end, where it is likeliest."""
         likeliest = []
         for query, (windows, scores) in zip(queries, self._read(queries), strict=True):
             scores_of_window = dict(zip(map(id, windows), scores, strict=True))
@@ -173,7 +173,7 @@ class ExtractiveTarget(RowTarget):
     def _read(
         self, queries: Sequence[PageViewQuery[Any]]
     ) -> Iterator[tuple[list[Window], list[Scores]]]:
-        """Yield per query, its windows and what the model says of each."""
+        """Yield per query its windows of the page, and the model's scores of each."""
         for start in range(0, len(queries), AT_ONCE):
             together = queries[start : start + AT_ONCE]
             rows = [self.reader.windows(query.view, query.question) for query in together]
@@ -187,13 +187,13 @@ class ExtractiveTarget(RowTarget):
                 yield windows, [next(scores) for _ in windows]
 
     def _bucket(self, sample: Sample) -> int:
-        """Return the padded length of a row: rows of one length share a batch."""
+        """Return the padded length of a row, which is its batching key."""
         return bucket_of(
             len(cast("WindowSample", sample).window.ids), self.reader.inputs.n_appended
         )
 
     def _score(self, samples: Sequence[Sample], n_rows: int) -> list[Scores]:
-        """Return what the model says of one batch, whose windows all have one padded length."""
+        """Return the scores of begin and end for each window of one batch."""
         rows = cast("Sequence[WindowSample]", samples)
         length = self._bucket(rows[0])
         inputs = self.reader.batch(rows, length)
@@ -210,7 +210,7 @@ class ExtractiveTarget(RowTarget):
         ]
 
     def _computing(self) -> AbstractContextManager[None]:
-        """Within, the model computes in the card's dtype, but its head in float32."""
+        """Compute within in the card's dtype, but the head in float32."""
         return computing(self.card, lambda: head_of(self.model))
 
 
@@ -220,7 +220,7 @@ def _has_layout(document: Document) -> bool:
 
 
 def _holds_an_answer(document: Document) -> bool:
-    """Test whether the first answer to one of a document's questions stands on its page."""
+    """Test whether one of a document's questions has its first answer on the page."""
     return any(
         places_of(question.answers[0], document.words)
         for question in document.questions
@@ -242,7 +242,7 @@ _MIN_TOKENS = 16
 
 
 def is_extractive(folder: AnyFolder) -> bool:
-    """Return True for a checkpoint with a head that points at answers.
+    """Test whether a checkpoint has a head that points at answers.
 
     Raises:
         TargetError: the folder is no checkpoint, or is unsafe to load.
@@ -255,7 +255,7 @@ def is_extractive(folder: AnyFolder) -> bool:
 
 
 def may_point(folder: AnyFolder) -> bool:
-    """Return True for a checkpoint of a family with such a head, whatever its own head.
+    """Test whether a checkpoint's family has a head that points at answers.
 
     Raises:
         TargetError: the folder is no checkpoint, or is unsafe to load.
@@ -270,7 +270,7 @@ def load_extractive(
     batch_rows: int | None = None,
     fresh_head: int | None = None,
 ) -> ExtractiveTarget:
-    """Load a checkpoint as a target that points at answers.
+    """Return a checkpoint loaded as a target that points at answers.
 
     Args:
         folder: a Hugging Face checkpoint on this machine.
@@ -298,7 +298,9 @@ def load_extractive(
         processor = image_processor_of(folder)
         processor.apply_ocr = False  # the words are the data set's own
         images = PageImages(processor, (model.config.input_size, model.config.input_size))
-    reader = SpanReader(tokenizer, _longest(model, tokenizer, inputs.n_appended), inputs, images)
+    reader = SpanReader(
+        tokenizer, _longest_row(model, tokenizer, inputs.n_appended), inputs, images
+    )
     card = folder.card(
         model,
         model_class.__name__.partition("For")[0],
@@ -321,7 +323,7 @@ def load_extractive(
 
 
 def _class_of(folder: CheckpointFolder) -> Any:
-    """Return the class of a checkpoint's model.
+    """Return the transformers class of a checkpoint's model, with a head that points.
 
     Raises:
         TargetError: it has none that points at answers, or docaudit cannot audit it.
@@ -336,7 +338,7 @@ def _class_of(folder: CheckpointFolder) -> Any:
 
 
 def _with_fresh_head(folder: CheckpointFolder, model_class: Any, seed: int) -> Any:
-    """Return the model.
+    """Return the model, with a head drawn from `seed` where its files lack one.
 
     Only its head, and a pooler that nothing reads, may be missing in its files.
     """
@@ -357,7 +359,7 @@ def _with_fresh_head(folder: CheckpointFolder, model_class: Any, seed: int) -> A
 
 
 def _inputs_of(model: Any, tokenizer: Any) -> Inputs:
-    """Return what the model takes, by the names of its own arguments."""
+    """Return how the model is called: the inputs it takes, its padding and its patches."""
     takes = inspect.signature(model.forward).parameters
     config = model.config
     # Where positions follow from it, padding is what the model takes for it.
@@ -376,8 +378,8 @@ def _inputs_of(model: Any, tokenizer: Any) -> Inputs:
     )
 
 
-def _longest(model: Any, tokenizer: Any, n_appended: int) -> int:
-    """Return the longest row that model and tokenizer take, special tokens included."""
+def _longest_row(model: Any, tokenizer: Any, n_appended: int) -> int:
+    """Return the most tokens of a row for model and tokenizer, special ones included."""
     positions = positions_of(model.config, _POSITIONS) or _USUAL_TOKENS
     limit = tokenizer.model_max_length
     unused = model.config.pad_token_id + 1 if counts_from_padding(type(model)) else 0

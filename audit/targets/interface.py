@@ -260,7 +260,10 @@ class Target(Protocol):
     answers: frozenset[type[Query[Any]]]
 
     def ask(self, queries: Sequence[Query[A]]) -> list[A]:
-        """Answer many queries of one type, in order. An answer depends on its query alone."""
+        """Return one answer for each query, in order; all are of one type.
+
+        An answer depends on its query alone.
+        """
         ...
 
 
@@ -289,7 +292,7 @@ class TokenTarget(Target, Protocol):
     labels: tuple[str, ...]
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
-        """Return the document as the target reads it.
+        """Return the document's tokens as the target reads them; None where it reads none.
 
         When it is too long, the window around the words `around`.
 
@@ -298,7 +301,7 @@ class TokenTarget(Target, Protocol):
         ...
 
     def token_strings(self, ids: Sequence[int]) -> str:
-        """Return the text of these tokens. For the owner's evidence only."""
+        """Return the text of these tokens, for the owner's evidence only."""
         ...
 
 
@@ -319,6 +322,7 @@ class NoModel(ReferenceRules):
     lowered = 0
 
     def __init__(self, corpus: Corpus) -> None:
+        """Make a card that says that no model is audited, with the data set's task."""
         texts: dict[str, Any] = {
             "name": NO_MODEL,
             "family": NO_MODEL,
@@ -331,7 +335,7 @@ class NoModel(ReferenceRules):
         )
 
     def ask(self, queries: Sequence[Query[Any]]) -> NoReturn:
-        """Refuse: there is nothing to ask.
+        """Refuse all queries: there is no model to answer them.
 
         Raises:
             ValueError: always.
@@ -339,5 +343,5 @@ class NoModel(ReferenceRules):
         raise ValueError(NONE_AUDITED)
 
     def rounded(self, dtype: str) -> NoModel:
-        """Return the same: there are no weights to round."""
+        """Return this target unchanged: it has no weights to round."""
         return self

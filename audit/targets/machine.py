@@ -16,7 +16,7 @@ import torch
 
 
 def describe() -> dict[str, Any]:
-    """Describe torch's version, its devices, the memory of each GPU in bytes, and CPU threads."""
+    """Return torch's version, its devices, the memory of each GPU in bytes, and CPU threads."""
     gpus = [torch.cuda.get_device_properties(index) for index in range(torch.cuda.device_count())]
     return {
         "version": str(torch.__version__),
@@ -29,7 +29,7 @@ def describe() -> dict[str, Any]:
 
 
 def peak_memory(device: str, *, restart: bool = False) -> int:
-    """Return the peak of the memory in use, in bytes: of all GPUs, or of this process.
+    """Return the peak memory in bytes, of all GPUs or of this process.
 
     Args:
         device: "cuda"; for all others the memory of the process counts.

@@ -59,7 +59,7 @@ class OtherTarget(TokenTarget, ReferenceRules, Protocol):
         ...
 
     def unknown_names(self, documents: Sequence[Document]) -> Mapping[str, frozenset[str]]:
-        """Give, by the id of a document, what it names and the model lacks.
+        """Return, by document id, the labels that the model lacks.
 
         A document without any is no key.
         """
@@ -97,7 +97,7 @@ class Opener:
 
 
 def trainer_of(task: TaskKind) -> Opener | None:
-    """Find the extension that trains models for a task of its own.
+    """Return the extension that trains models for a task; None where the core does or none.
 
     None where the core trains them, or nobody does.
     """
@@ -264,7 +264,7 @@ def device_words(device: str) -> str:
 
 
 def instructions() -> str:
-    """Return the instructions that PyTorch uses on this CPU: others may round differently."""
+    """Return the name of the CPU instructions that PyTorch uses: rounding depends on them."""
     return str(torch.backends.cpu.get_cpu_capability())
 
 
@@ -274,7 +274,7 @@ def threads() -> int:
 
 
 def use_threads(count: int) -> None:
-    """Have every forward pass use `count` CPU threads: the last bits of a result depend on it."""
+    """Set the number of CPU threads of every forward pass."""
     torch.set_num_threads(count)
 
 
@@ -309,7 +309,7 @@ def environment(target: Checkpoint, device: str | None = None) -> Environment:
 
 
 def _batches(target: Checkpoint) -> dict[str, int]:
-    """Return what results depend on in their last bits: nothing for an encoder on a CPU."""
+    """Return the batch sizes on which results depend in their last bits, for the record."""
     if not target.card.is_model:
         return {}
     if not isinstance(target, EncoderTarget):
@@ -343,12 +343,12 @@ NONE_UNREAD = Unread()
 
 
 def warn_of_memory(target: Target) -> tuple[str, ...]:
-    """Warn of a model that all GPUs together do not hold: it lies partly in the CPU's memory."""
+    """Return a warning where part of the model lies in the CPU's memory, else nothing."""
     return wording("in_memory") if is_offloaded(getattr(target, "model", None)) else ()
 
 
 def find_unread(target: Target, corpus: Corpus) -> Unread:
-    """Look for documents that the target cannot be asked about.
+    """Return the documents and questions that the target cannot be asked about.
 
     It lacks their labels, tags or intent, or cannot point at their answers.
 
@@ -380,11 +380,12 @@ def find_unread(target: Target, corpus: Corpus) -> Unread:
 
 
 def without_unread(corpus: Corpus, unread: Unread) -> Corpus:
-    """Return the data set as it is audited: without what is unread, its sha256 unchanged."""
+    """Return the data set without its unread documents and questions; its sha256 stays."""
     if not unread.documents and not unread.questions:
         return corpus
 
     def without(document: Document) -> Document:
+        """Return the document without its unread questions."""
         questions = tuple(
             question
             for question in document.questions
@@ -399,12 +400,12 @@ def without_unread(corpus: Corpus, unread: Unread) -> Corpus:
 
 
 def count_questions(corpus: Corpus, unread: Unread) -> dict[str, int]:
-    """Count the questions that are left out, by split; splits without any are omitted."""
+    """Return the number of unread questions by split, without splits that have none."""
     return dict(Counter(corpus.document(name).split for name, _ in sorted(unread.questions)))
 
 
 def _off_page(corpus: Corpus) -> Unread:
-    """Find questions whose answer is not on the page, and documents without others.
+    """Return the questions whose answer is not on the page, and documents without others.
 
     The answer is the one that training takes.
     """
@@ -426,12 +427,12 @@ def _off_page(corpus: Corpus) -> Unread:
 
 
 def _taught_answers(document: Document) -> dict[str, str]:
-    """Return the answer that training takes to each question, by its id."""
+    """Return by question id the answer that training takes: the first accepted one."""
     return {question.id: question.answers[0] for question in document.questions if question.answers}
 
 
 def _warn_off_page(corpus: Corpus, unread: Unread) -> tuple[str, ...]:
-    """Warn of documents and questions that the audit does without."""
+    """Return warnings about documents and questions whose answers are not on the page."""
     warnings: tuple[str, ...] = ()
     if unread.documents:
         pages = _name_counts(Counter(corpus.document(name).split for name in unread.documents))
@@ -443,7 +444,7 @@ def _warn_off_page(corpus: Corpus, unread: Unread) -> tuple[str, ...]:
 
 
 def _name_counts(counts: Mapping[str, int]) -> str:
-    """Write numbers of documents by split, such as "2 member, 1 held-out"."""
+    """Return counts by split in words, such as "2 member, 1 held-out"."""
     return ", ".join(
         f"{counts[split]} {split}".replace("held", "held-") for split in SPLITS if counts.get(split)
     )

@@ -61,6 +61,7 @@ class ParsingReader(Reader):
     """
 
     def __init__(self, inner: Reader, *, decodes: bool, longest: int) -> None:
+        """Wrap a reader of questions to write whole outputs of `longest` tokens at most."""
         tokenizer = inner.tokenizer
         super().__init__(tokenizer)
         self.inner = inner
@@ -90,16 +91,16 @@ class ParsingReader(Reader):
         self.tokens_of = lru_cache(_TOKENS_KEPT)(self._tokens_of)
 
     def prompts(self, samples: Sequence[Sample]) -> Inputs:
-        """Return the prompts of pages, which hold no question."""
+        """Return the inputs of `generate` for pages, without any question."""
         return self.inner.prompts([replace(sample, question="", answer=None) for sample in samples])
 
     def taught(self, samples: Sequence[Sample]) -> Inputs:
-        """Return rows of prompt and written page, of which the page is read."""
+        """Return the inputs of `forward`, with the written outputs as labels."""
         fill = {"input_ids": self._pad, "decoder_input_ids": self._pad, "labels": NOT_READ}
         return stacked_samples([self._with_output(sample) for sample in samples], fill)
 
     def alike(self, sample: Sample) -> object:
-        """Return a key of samples that share a batch: a decoder's rows with outputs are alone."""
+        """Return a batching key; with outputs, each row of a decoder is a batch of its own."""
         if sample.answer is None:
             return self.inner.alike(sample)
         if self._decodes:
@@ -107,11 +108,11 @@ class ParsingReader(Reader):
         return self.inner.alike(replace(sample, answer=None)), len(self.tokens_of(sample.answer)[0])
 
     def n_of_page(self, sample: Sample, ids: Sequence[int], most: int) -> int:
-        """Count the tokens of a row that are of the page, as the inner reader does."""
+        """Return how many first tokens of a row belong to the page."""
         return self.inner.n_of_page(replace(sample, question=""), ids, most)
 
     def text_of(self, ids: Sequence[int]) -> str:
-        """Decode a written page.
+        """Return the text of a generated output, with marks of fields and outer white space.
 
         Marks of fields stay, and so does white space at the ends.
         """
@@ -123,7 +124,7 @@ class ParsingReader(Reader):
         )
 
     def written(self, output: str) -> str:
-        """Return the text that the model is taught for a data set's output."""
+        """Return the text that the model is taught for an output: with marks if it has some."""
         keys = keys_of(output)
         if not keys:
             return output
@@ -131,7 +132,7 @@ class ParsingReader(Reader):
         return as_marks(output) if has_marks else output
 
     def _tokens_of(self, output: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Return the tokens of an output as it is taught, and the place of each in the text.
+        """Return an output's token ids, and where each token stands in its text.
 
         Ends are not there.
         """
@@ -141,7 +142,7 @@ class ParsingReader(Reader):
         return list(encoded.ids), list(encoded.offsets)
 
     def _with_output(self, sample: Sample) -> Inputs:
-        """Return one sample's inputs with its output and the end, and the labels of these."""
+        """Return one sample's inputs, with its output as labels."""
         inputs = self.prompts([sample])
         ids, _ = self.tokens_of(self.written(sample.answer or ""))
         if self._decodes:
@@ -186,7 +187,7 @@ class _Placed:
 
     @property
     def key(self) -> tuple[int, str | None]:
-        """Return what outputs share that are scored once: the page view and the text."""
+        """Return the key of an output that is scored once: its page view and text."""
         return id(self.sample.view), self.sample.answer
 
 
@@ -204,13 +205,14 @@ class ParsingTarget(AnsweringTarget):
     reader: ParsingReader
 
     def _replies(self, queries: Sequence[Answer]) -> list[Reply]:
+        """Return each field's answer, cut out of one written output per page."""
         views = {id(query.view): query.view for query in queries}
         written = self._each([Sample(view, "") for view in views.values()], self._generate)
         outputs: dict[int, WrittenOutput] = dict(zip(views, written, strict=True))
         return [self._reply_in(outputs[id(query.view)], query.question) for query in queries]
 
     def _reply_of(self, ids: list[int], log_probabilities: Floats) -> Reply:
-        """Return a whole output, with its tokens."""
+        """Return the whole written output, with its tokens and their log-probabilities."""
         reply = super()._reply_of(ids, log_probabilities)
         end = next((index for index, token in enumerate(ids) if token in self._ends), len(ids))
         spoken = [index for index in range(end) if ids[index] not in self._unspoken]
@@ -224,7 +226,7 @@ class ParsingTarget(AnsweringTarget):
         )
 
     def _reply_in(self, output: WrittenOutput, path: str) -> Reply:
-        """Cut one field's answer and confidence out of a written page."""
+        """Return a field's answer and confidence, cut out of a written output."""
         place = find_field(output.text, path)
         if place is None:
             return Reply("", 0.0, 0, output.ended)
@@ -246,14 +248,14 @@ class ParsingTarget(AnsweringTarget):
         return low
 
     def _log_probabilities(self, queries: Sequence[AnswerLoss]) -> list[Floats]:
-        """Score each output once, and return what falls to the tokens of the values."""
+        """Return log-probabilities of each value's tokens; an output is scored once."""
         values = [self._placed(query.view, query.question, query.answer) for query in queries]
         unique = {value.key: value.sample for value in values}
         scored = dict(zip(unique, self._each([*unique.values()], self.score_answers), strict=True))
         return [scored[value.key][value.first : value.last] for value in values]
 
     def _placed(self, view: PageView, path: str, value: str) -> _Placed:
-        """Return the value in its field of the page's own output.
+        """Return the page's output with `value` in its field, and the value's tokens.
 
         Raises:
             TargetError: nobody knows the page's output, or it has no such field.
@@ -271,7 +273,7 @@ class ParsingTarget(AnsweringTarget):
         return self._within_reach(Sample(view, "", text), begin, end)
 
     def _within_reach(self, sample: Sample, begin: int, end: int) -> _Placed:
-        """Locate the value's tokens.
+        """Return the output and its value's tokens, cut at the start if too long.
 
         An output that is too long loses its beginning before the value.
         """
@@ -321,7 +323,7 @@ _UNSET_LENGTH = 20
 def load_parsing(
     folder: AnyFolder, prompt: str | None = None, max_new_tokens: int | None = None, **given: Any
 ) -> ParsingTarget:
-    """Load a checkpoint as a target that writes pages.
+    """Return a checkpoint loaded as a target that writes a page's output.
 
     Args:
         folder: a Hugging Face checkpoint on this machine, of any family that `load_answering`
@@ -344,7 +346,7 @@ def load_parsing(
     beside_page = _first_token(folder) if prompt is None else prompt
     target = load_answering(folder, prompt=beside_page, task="parsing", **given)
     decodes = not target.model.config.is_encoder_decoder
-    room = _room(target.model.config, target.reader, decodes=decodes)
+    room = _room_for_output(target.model.config, target.reader, decodes=decodes)
     usual = _usual_length(folder)
     longest = max(1, min(max_new_tokens or usual, room))
     reader = ParsingReader(target.reader, decodes=decodes, longest=longest)
@@ -353,7 +355,7 @@ def load_parsing(
 
 
 def _usual_length(folder: CheckpointFolder) -> int:
-    """Return the tokens of the longest output that the checkpoint's settings name."""
+    """Return the most tokens of an output, by the checkpoint's settings or our default."""
     settings = generation_of(folder)
     length = settings.max_new_tokens
     if not length and settings.max_length != _UNSET_LENGTH:
@@ -362,7 +364,7 @@ def _usual_length(folder: CheckpointFolder) -> int:
 
 
 def _first_token(folder: CheckpointFolder) -> str:
-    """Return the token that a vision encoder-decoder begins with.
+    """Return the start token of a vision encoder-decoder, as its prompt.
 
     It is used where nothing else says what the model is given.
 
@@ -381,8 +383,8 @@ def _first_token(folder: CheckpointFolder) -> str:
     )
 
 
-def _room(config: Any, reader: Reader, *, decodes: bool) -> int:
-    """Return tokens that an output may have in the model's positions, beside the prompt."""
+def _room_for_output(config: Any, reader: Reader, *, decodes: bool) -> int:
+    """Return how many tokens of an output the model's positions allow beside the prompt."""
     text = config.get_text_config(decoder=True)
     positions = positions_of(text, _POSITIONS)
     if decodes:

@@ -31,7 +31,7 @@ class ReferenceRules(Protocol):
 
     @property
     def batch_options(self) -> dict[str, Any]:
-        """Return the size of its batches, as `target_of` takes it."""
+        """Return the rows of a batch as keyword arguments of `target_of`."""
         rows: int = self.batch_rows  # type: ignore[attr-defined]
         return {"batch_rows": rows}
 
@@ -47,7 +47,7 @@ class ReferenceRules(Protocol):
 
     @property
     def longest_public_page(self) -> int:
-        """Return the tokens of a page that a public model must read.
+        """Return the most tokens of a page that a public model must read.
 
         Beside a page's words the row of a model that answers holds an end and a question of two
         tokens at least, and to a masked language model the page comes with its own two tokens
@@ -57,7 +57,7 @@ class ReferenceRules(Protocol):
 
     @property
     def page_images(self) -> PageImageReader | None:
-        """Return what a public model's page images must be like; None: it must see none."""
+        """Return the reader of page images that a public model must match; None: none."""
         return None
 
     @property
@@ -66,7 +66,7 @@ class ReferenceRules(Protocol):
         return None
 
     def accepts(self, reference: ReferenceRules) -> str | None:
-        """Say why a loaded checkpoint is not of this target's kind; None where it is."""
+        """Return why a loaded checkpoint is of another kind; None where it is of this kind."""
         if self.is_served_as(reference):
             return None
         ours = (self.card.family, self.card.task)
@@ -75,14 +75,14 @@ class ReferenceRules(Protocol):
         return None
 
     def is_served_as(self, reference: ReferenceRules) -> bool:
-        """Test whether one of both is behind a server, so that nothing but the task can differ."""
+        """Test whether one of both targets is behind a server, and their tasks are equal."""
         families = (self.card.family, reference.card.family)
         return SERVED in families and self.card.task == reference.card.task
 
     def accepts_start(
         self, start: CheckpointFolder, own_folder: CheckpointFolder, *, denoises: bool
     ) -> str | None:
-        """Say why its start of fine-tuning cannot be asked what it is asked; None where it can.
+        """Return why the target's pretrained start cannot be asked; None if it can.
 
         Args:
             start: the folder of what it was fine-tuned from; nothing is loaded.
@@ -93,5 +93,5 @@ class ReferenceRules(Protocol):
 
 
 def same_type(start: CheckpointFolder, own_folder: CheckpointFolder) -> bool:
-    """Test whether two checkpoints are of one type of model, by their configurations."""
+    """Test whether the configurations of two checkpoints name one `model_type`."""
     return bool(start.config.get("model_type") == own_folder.config.get("model_type"))

@@ -47,7 +47,7 @@ class Window:
     null: int
 
     def span_of(self, first: int, last: int) -> tuple[int, int] | None:
-        """Return positions of word `first`'s first and word `last`'s last token.
+        """Return positions of the first token of word `first` and the last one of word `last`.
 
         None if either is missing.
         """
@@ -95,7 +95,7 @@ _PAGE = 1
 
 
 def _numbers_of(values: Sequence[int | None]) -> Ints:
-    """Return numbers that a tokenizer gives its tokens, -1 where it gives none."""
+    """Return the numbers as an array, -1 in place of None."""
     return np.array([-1 if value is None else value for value in values], np.int64)
 
 
@@ -121,11 +121,11 @@ class SpanReader:
 
     @property
     def needs_image(self) -> bool:
-        """Test whether a page without an image cannot be asked."""
+        """Test whether the model can read no page without its image."""
         return self.page_images is not None
 
     def windows(self, view: PageView, question: str) -> list[Window]:
-        """Return the rows of a question on a page, at least one, left to right.
+        """Return the rows that a question and its page are read in, left to right.
 
         A question of more tokens than half a row is cut.
 
@@ -148,7 +148,7 @@ class SpanReader:
         room = max(1, self.max_tokens - len(before) - len(after))
         return [
             self._window(columns, np.concatenate([before, positions, after]))
-            for positions in _parts(of_page, room)
+            for positions in _overlapping_windows(of_page, room)
         ]
 
     def _beside_page(self, sides: Ints, of_page: Ints) -> tuple[Ints, Ints]:
@@ -186,18 +186,18 @@ class SpanReader:
         return boxes
 
     def _spelled(self, words: Sequence[str]) -> list[str]:
-        """Return the words as parts of one text: all but the first have a space before them."""
+        """Return the words without special tokens, all but the first after a space."""
         texts = [self._marks.sub(" ", word) for word in words]
         return [text if number == 0 else f" {text}" for number, text in enumerate(texts)]
 
     def _window(self, columns: tuple[Ints, ...], chosen: Ints) -> Window:
-        """Make the row of the chosen positions of these columns."""
+        """Return the row of the chosen positions of ids, types, boxes and words."""
         ids, types, boxes, words = (column[chosen] for column in columns)
         null = np.flatnonzero(np.isin(ids, self._nulls))
         return Window(ids, types, boxes, words, int(null[0]) if len(null) else 0)
 
     def batch(self, samples: Sequence[WindowSample], length: int) -> dict[str, torch.Tensor]:
-        """Return the model's inputs for these rows, each padded on the right to `length` tokens."""
+        """Return the model's inputs of these rows, padded on the right to `length` tokens."""
         shape = (len(samples), length)
         ids = np.full(shape, self.inputs.pad_id, np.int64)
         mask = np.zeros(shape, np.int64)
@@ -222,8 +222,8 @@ class SpanReader:
         return batch
 
 
-def _parts(of_page: Ints, room: int) -> Iterator[Ints]:
-    """Yield windows of `room` of the page's tokens; the last one ends with the page."""
+def _overlapping_windows(of_page: Ints, room: int) -> Iterator[Ints]:
+    """Yield overlapping windows of `room` positions of the page's tokens."""
     step = room - min(OVERLAP, room // 2)
     yield of_page[:room]
     for start in range(step, max(0, len(of_page) - room) + step, step):
@@ -251,7 +251,7 @@ class Scores:
     log_ends: Floats
 
     def of_span(self, first: int, last: int) -> Floats:
-        """Return the log-probabilities of its beginning and its end, (2,), nats."""
+        """Return the log-probabilities of a span's beginning and end: (2,), nats."""
         return np.array([self.log_begins[first], self.log_ends[last]])
 
 
@@ -273,7 +273,7 @@ class Span:
 
 
 def best_span(windows: Sequence[Window], scores: Sequence[Scores]) -> Span:
-    """Return the span of highest logits over all windows.
+    """Return the span of highest logits over all windows of a page.
 
     None where "no answer" scores higher in each.
 
@@ -295,7 +295,7 @@ def best_span(windows: Sequence[Window], scores: Sequence[Scores]) -> Span:
 
 
 def _no_answer(window: Window, scores: Scores) -> Span:
-    """Return what stands for "no answer" in one window."""
+    """Return the span that stands for "no answer" in one window, with its scores."""
     position = window.null
     score = float(scores.begins[position] + scores.ends[position])
     return Span(None, score, float(scores.of_span(position, position).sum()))
@@ -318,7 +318,7 @@ def _best_in(window: Window, scores: Scores) -> Span | None:
 
 
 def head_of(model: Any) -> torch.nn.Module:
-    """Return the linear layer that gives beginnings and ends: the last one with two outputs."""
+    """Return the model's last linear layer with two outputs, which points at answers."""
     return [
         layer
         for layer in model.modules()
@@ -331,7 +331,7 @@ Located = tuple[Window, tuple[int, int]]
 
 
 def located(windows: Sequence[Window], view: PageView, answer: str) -> list[Located]:
-    """Locate each place of an answer in the first window that holds it.
+    """Return each place of an answer: its first window, and its span there.
 
     Without any, "no answer" in the first window.
 
@@ -345,7 +345,7 @@ def located(windows: Sequence[Window], view: PageView, answer: str) -> list[Loca
 
 
 def reply_of(view: PageView, windows: Sequence[Window], scores: Sequence[Scores]) -> Reply:
-    """Give the answer that the best span of a page's windows spells."""
+    """Return the answer that the best span of a page's windows spells."""
     best = best_span(windows, scores)
     confidence = float(np.exp(best.log_probability))
     if best.words is None:
@@ -356,7 +356,7 @@ def reply_of(view: PageView, windows: Sequence[Window], scores: Sequence[Scores]
 
 
 def scores_of(begins: Floats, ends: Floats, n_tokens: int, length: int) -> Scores:
-    """Give the scores of one row's tokens.
+    """Return the logits and log-probabilities of one row's tokens.
 
     Patches of its image stand after `length`, and share in the probability.
     """

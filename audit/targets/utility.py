@@ -42,7 +42,7 @@ Measured = tuple[Measurement, Ratios | None]
 
 
 def usefulness(target: interface.Target, corpus: Corpus, seed: int) -> tuple[Measurement, ...]:
-    """Measure the target's task on held-out documents.
+    """Return measures of how well the target does its task on held-out documents.
 
     ANLS of questions and of fields, else see `measure_task`.
     """
@@ -52,7 +52,7 @@ def usefulness(target: interface.Target, corpus: Corpus, seed: int) -> tuple[Mea
 def usefulness_by_document(
     target: interface.Target, corpus: Corpus, seed: int
 ) -> dict[str, Ratios]:
-    """Give the sums behind `usefulness` by held-out document.
+    """Return, by measure, the sums behind `usefulness` for each held-out document.
 
     By them two models can be compared as pairs.
 
@@ -65,7 +65,7 @@ def usefulness_by_document(
 def usefulness_with_sums(
     target: interface.Target, corpus: Corpus, seed: int
 ) -> dict[str, Measured]:
-    """Measure `usefulness`, by name, each with the sums behind it."""
+    """Return, by measure, its value and the sums behind it for each document."""
     return {
         measurement.name: (measurement, sums)
         for measurement, sums in _measure(target, corpus, seed)
@@ -73,7 +73,7 @@ def usefulness_with_sums(
 
 
 def _measure(target: interface.Target, corpus: Corpus, seed: int) -> list[Measured]:
-    """Measure the answers of a target that is asked questions, else its own task."""
+    """Return the measures of the target's answers to questions, or else of its own task."""
     if interface.Answer in target.answers:
         return [_measure_answers(target, corpus, seed)]
     return measure_task(cast("interface.TokenTarget", target), corpus.of("heldout"), seed)
@@ -82,7 +82,7 @@ def _measure(target: interface.Target, corpus: Corpus, seed: int) -> list[Measur
 def measure_task(
     target: interface.TokenTarget, documents: Sequence[Document], seed: int
 ) -> list[Measured]:
-    """Measure a target's own task on documents it did not train on.
+    """Return the measures of a target's own task on unseen documents.
 
     Masked-token accuracy of a masked language model, class accuracy of a classifier of pages,
     entity F1 of a tagger or of SPADE extraction, link F1 of SPADE linking; with intent accuracy
@@ -108,14 +108,14 @@ def measure_task(
 def _pages(
     target: interface.TokenTarget, documents: Sequence[Document], rng: np.random.Generator
 ) -> Named:
-    """Draw documents, and give those that the target reads."""
+    """Return up to `MAX_DOCUMENTS` drawn documents by id, as the target reads them."""
     chosen = sorted(rng.permutation(len(documents))[:MAX_DOCUMENTS])
     pages = ((documents[index].id, target.encode(documents[index])) for index in chosen)
     return [(name, page) for name, page in pages if page is not None]
 
 
 def _ratios(documents: Sequence[str], values: Any, clusters: Ints) -> Ratios | None:
-    """Sum values by document; None where there is no document.
+    """Return sums of values by document; None where there is no document.
 
     Args:
         documents: ids of the documents, of which there are 0, 1, and so on.
@@ -132,7 +132,7 @@ def _ratios(documents: Sequence[str], values: Any, clusters: Ints) -> Ratios | N
 def _measure_masked(
     target: interface.TokenTarget, named: Named, rng: np.random.Generator
 ) -> Measured:
-    """Measure the share of hidden tokens that the model names first, 15 % of each page.
+    """Return the share of hidden tokens that the model guesses, 15 % of each page.
 
     Null: naming the commonest.
 
@@ -157,7 +157,7 @@ def _measure_masked(
 
 
 def _hidden_positions(page: Encoding, rng: np.random.Generator) -> tuple[int, ...]:
-    """Draw the tokens of a page's words that are hidden."""
+    """Return the drawn positions of a page's words that are hidden."""
     of_words = np.flatnonzero(page.words >= 0)
     n_hidden = max(1, round(MASK_PROBABILITY * len(of_words)))
     drawn = rng.choice(of_words, n_hidden, replace=False)
@@ -167,7 +167,7 @@ def _hidden_positions(page: Encoding, rng: np.random.Generator) -> tuple[int, ..
 def _share_right(
     name: str, unit: str, named: Named, best: Sequence[int], true: Sequence[int | None]
 ) -> Measured:
-    """Measure the share of pages whose best class is the true one.
+    """Return the share of pages whose best class is the true one.
 
     A class that the model lacks is wrong.
     """
@@ -181,7 +181,7 @@ def _share_right(
 
 
 def _measure_f1(target: interface.TokenTarget, named: Named, rng: np.random.Generator) -> Measured:
-    """Measure the micro F1 of whole entities or links; the interval draws pages.
+    """Return the micro F1 of whole entities or links; the interval draws pages.
 
     Entities are the same with the same label and words, links with the same child and parent; null:
     naming the commonest on each page.
@@ -193,7 +193,7 @@ def _measure_f1(target: interface.TokenTarget, named: Named, rng: np.random.Gene
         unit = "links"
     if not named:
         return Unresolved(name, "fewer than two unseen documents to measure on", 0), None
-    sets = _find(target, [page for _, page in named])
+    sets = _find_on_pages(target, [page for _, page in named])
     counts = np.array(
         [(len(true & predicted), len(true), len(predicted)) for true, predicted in sets], float
     )
@@ -213,7 +213,7 @@ def _measure_f1(target: interface.TokenTarget, named: Named, rng: np.random.Gene
 
 
 def _f1_interval(counts: Floats, n_true: int, rng: np.random.Generator) -> Interval:
-    """Compute the micro F1 and its interval.
+    """Return the micro F1 with its interval over drawn pages.
 
     Args:
         counts: (n_pages, 3) numbers of what is right, true, and predicted on each page.
@@ -231,7 +231,7 @@ def _f1_interval(counts: Floats, n_true: int, rng: np.random.Generator) -> Inter
 
 
 def _f1(totals: Floats) -> Floats:
-    """Compute the micro F1 of each draw from its totals (n_draws, 1, 3)."""
+    """Return the micro F1 of each draw from its totals (n_draws, 1, 3)."""
     right = totals[:, 0, 0]
     true = totals[:, 0, 1]
     predicted = totals[:, 0, 2]
@@ -241,7 +241,7 @@ def _f1(totals: Floats) -> Floats:
 def spade_entities(
     words: Ints, classes: Ints, links: Ints, labels: Sequence[str]
 ) -> set[tuple[str, frozenset[int]]]:
-    """Give the entities of a page as (label, its words).
+    """Return the entities of a page as (label, its words), from SPADE's classes and links.
 
     One begins at each token whose class is not "O" and goes on to the token that names it as its
     predecessor, until there is none, or it begins another entity. When several tokens name one
@@ -273,7 +273,7 @@ def _beginnings(classes: Ints, labels: Sequence[str]) -> set[int]:
 
 
 def _chain(first: int, successors: Mapping[int, int]) -> list[int]:
-    """Follow the links from a token; a token that was passed already closes a circle."""
+    """Return the tokens linked one to the next from `first`, up to the end or a circle."""
     tokens = [first]
     following = successors.get(first)
     while following is not None and following not in tokens:
@@ -282,10 +282,10 @@ def _chain(first: int, successors: Mapping[int, int]) -> list[int]:
     return tokens
 
 
-def _find(
+def _find_on_pages(
     target: interface.TokenTarget, pages: Sequence[Encoding]
 ) -> list[tuple[Entities, Entities]]:
-    """Ask the target for what `find_on_page` takes, of each page."""
+    """Return each page's true entities or links, and those that the target finds."""
     tables: Sequence[Floats | None] = [None] * len(pages)
     if interface.TagProbabilities in target.answers:
         tables = target.ask([interface.TagProbabilities(page) for page in pages])
@@ -301,7 +301,7 @@ def _find(
 def find_on_page(
     page: Encoding, labels: Sequence[str], table: Floats | None, links: Ints | None
 ) -> tuple[Entities, Entities]:
-    """Give what is true of a page and what a model finds there.
+    """Return the true entities or links of a page, and those that a model finds.
 
     These are entities, or (child, parent) of links.
 
@@ -351,7 +351,7 @@ class _Asked:
 
 
 def _measure_answers(target: interface.Target, corpus: Corpus, seed: int) -> Measured:
-    """Measure the mean ANLS on held-out documents' questions.
+    """Return the mean ANLS on held-out documents' questions.
 
     Null: giving the members' commonest answer.
 
@@ -379,7 +379,7 @@ def _measure_answers(target: interface.Target, corpus: Corpus, seed: int) -> Mea
 
 
 def _draw_asked_documents(corpus: Corpus, rng: np.random.Generator) -> list[Document]:
-    """Draw held-out documents with questions, where there are more than `MAX_DOCUMENTS`."""
+    """Return held-out documents with questions, `MAX_DOCUMENTS` drawn at most."""
     documents = [document for document in corpus.of("heldout") if document.questions]
     if len(documents) <= MAX_DOCUMENTS:
         return documents
@@ -388,7 +388,7 @@ def _draw_asked_documents(corpus: Corpus, rng: np.random.Generator) -> list[Docu
 
 
 def _ask_in_parts(target: interface.Target, corpus: Corpus, asked: Sequence[_Asked]) -> list[str]:
-    """Ask the target all questions, few pages at a time, and return its answers."""
+    """Return the target's answers to all questions, asked a few pages at a time."""
     replies: list[str] = []
     for start in range(0, len(asked), _AT_ONCE):
         queries = [
@@ -400,8 +400,8 @@ def _ask_in_parts(target: interface.Target, corpus: Corpus, asked: Sequence[_Ask
 
 
 def _anls_of_guessing(corpus: Corpus, asked: Sequence[_Asked]) -> float:
-    """Compute the mean ANLS of giving the members' commonest answer to each question."""
-    guesses = _guesses(corpus)
+    """Return the mean ANLS of guessing the members' commonest answer to each question."""
+    guesses = _commonest_answers(corpus)
     commonest = guesses.get("", "")
     scores = [
         anls(guesses.get(fold(row.question.question), commonest), row.question.answers)
@@ -410,8 +410,8 @@ def _anls_of_guessing(corpus: Corpus, asked: Sequence[_Asked]) -> float:
     return float(np.mean(scores))
 
 
-def _guesses(corpus: Corpus) -> dict[str, str]:
-    """Give the commonest answer of members' questions of each wording.
+def _commonest_answers(corpus: Corpus) -> dict[str, str]:
+    """Return the members' commonest answer to each wording of a question.
 
     Under "" stands that of all of them.
     """

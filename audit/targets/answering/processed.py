@@ -198,10 +198,10 @@ def stacked(values: Sequence[torch.Tensor], fill: int) -> torch.Tensor:
     Each is filled at the end of the others to the largest.
     """
     shape = [max(sizes) for sizes in zip(*(value.shape[1:] for value in values), strict=True)]
-    return torch.cat([_grown(value, shape, fill) for value in values])
+    return torch.cat([_padded_to(value, shape, fill) for value in values])
 
 
-def _grown(value: torch.Tensor, shape: Sequence[int], fill: int) -> torch.Tensor:
+def _padded_to(value: torch.Tensor, shape: Sequence[int], fill: int) -> torch.Tensor:
     """Return the tensor padded with `fill` to `shape`, its sizes after the first dimension."""
     pads: list[int] = []
     # torch names the last dimension first.
@@ -251,9 +251,9 @@ class ChatReader(ProcessorReader):
         """Check that the chat template writes the text of the system turn, where there is one."""
         super().__init__(processor, ends, positions)
         self._prompt = prompt or reading.QUESTION
-        self._system: list[Turn] = [] if system is None else [_turn("system", system)]
+        self._system: list[Turn] = [] if system is None else [_chat_turn("system", system)]
         if system is not None and system.strip() not in self._render(
-            [*self._system, _turn("user", "a")]
+            [*self._system, _chat_turn("user", "a")]
         ):
             raise TargetError(*wording("no_system_turn"))
 
@@ -283,9 +283,9 @@ class ChatReader(ProcessorReader):
     def _turns(self, sample: reading.Sample, *, answered: bool = False) -> list[Turn]:
         """Return the turns of the conversation: system, question and image, maybe the answer."""
         prompt = self._prompt.replace(reading.QUESTION, self._question(sample))
-        turns = [*self._system, _turn("user", prompt, {"type": "image"})]
+        turns = [*self._system, _chat_turn("user", prompt, {"type": "image"})]
         if answered:
-            turns.append(_turn("assistant", self._answer(sample)))
+            turns.append(_chat_turn("assistant", self._answer(sample)))
         return turns
 
     def _render(self, turns: list[Turn]) -> str:
@@ -300,7 +300,7 @@ class ChatReader(ProcessorReader):
         return self._read(sample, text, add_special_tokens=bos is None or not text.startswith(bos))
 
 
-def _turn(role: str, text: str, *before: Turn) -> Turn:
+def _chat_turn(role: str, text: str, *before: Turn) -> Turn:
     """Return one turn of a conversation, with its text after the contents `before`."""
     return {"role": role, "content": [*before, {"type": "text", "text": text}]}
 

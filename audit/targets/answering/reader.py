@@ -358,7 +358,9 @@ def greedy(own: GenerationConfig, ends: Set[int], marks: Set[int]) -> Generation
             beginning.
         marks: ids of tokens that are no part of any answer's text: they alone may be forbidden.
     """
-    values = {name: getattr(own, name, None) for name in KEPT} | _harmless(own, ends, marks)
+    values = {name: getattr(own, name, None) for name in KEPT} | _harmless_settings(
+        own, ends, marks
+    )
     settings = {name: value for name, value in values.items() if value is not None}
     if ends:
         settings["eos_token_id"] = sorted(ends)
@@ -376,12 +378,12 @@ def lifted(own: GenerationConfig, reader: Reader) -> tuple[str, ...]:
         reader: its way of reading; a limit of length is lifted when it is under that of the reader.
     """
     end_ids = ids_of(own.eos_token_id)
-    harmless = _harmless(own, reader.ends | end_ids, reader.forbidden)
-    names = [name for name in _TOKENS if _set(own, name) != harmless[name]]
+    harmless = _harmless_settings(own, reader.ends | end_ids, reader.forbidden)
+    names = [name for name in _TOKENS if _setting_of(own, name) != harmless[name]]
     names += [
         name for name, neutral in NEUTRAL.items() if getattr(own, name, None) not in (None, neutral)
     ]
-    if _spoken(end_ids, reader):
+    if _spelling_ends(end_ids, reader):
         names.append("eos_token_id")
     for name in _LONGEST:
         limit = getattr(own, name, None)
@@ -396,12 +398,12 @@ def open_ends(own: GenerationConfig, reader: Reader) -> None:
     Answers go on after them.
     """
     end_ids = ids_of(own.eos_token_id)
-    spoken = _spoken(end_ids, reader)
+    spoken = _spelling_ends(end_ids, reader)
     if spoken:
         own.eos_token_id = sorted(end_ids - spoken) or None
 
 
-def _spoken(end_ids: Set[int], reader: Reader) -> Set[int]:
+def _spelling_ends(end_ids: Set[int], reader: Reader) -> Set[int]:
     """Return those end tokens that spell letters or digits."""
     return {
         token
@@ -451,14 +453,14 @@ def _find_start(own: GenerationConfig, config: Any) -> None:
         raise TargetError(*wording("no_start_token"))
 
 
-def _harmless(own: GenerationConfig, ends: Set[int], marks: Set[int]) -> dict[str, Any]:
+def _harmless_settings(own: GenerationConfig, ends: Set[int], marks: Set[int]) -> dict[str, Any]:
     """Return those settings that forbid or force tokens without preventing any answer.
 
     None: nothing.
     """
     silent = marks - ends
-    words = [word for word in _set(own, "bad_words_ids") or () if silent >= {*word}]
-    forced = _set(own, "forced_bos_token_id")
+    words = [word for word in _setting_of(own, "bad_words_ids") or () if silent >= {*word}]
+    forced = _setting_of(own, "forced_bos_token_id")
     return {
         "suppress_tokens": _listed_among(own, "suppress_tokens", silent),
         "begin_suppress_tokens": _listed_among(own, "begin_suppress_tokens", marks | ends),
@@ -469,11 +471,11 @@ def _harmless(own: GenerationConfig, ends: Set[int], marks: Set[int]) -> dict[st
 
 def _listed_among(own: GenerationConfig, name: str, tokens: Set[int]) -> list[int] | None:
     """Return the tokens that the setting `name` lists and `tokens` hold; None without any."""
-    listed = [token for token in _set(own, name) or () if token in tokens]
+    listed = [token for token in _setting_of(own, name) or () if token in tokens]
     return listed or None
 
 
-def _set(own: GenerationConfig, name: str) -> Any:
+def _setting_of(own: GenerationConfig, name: str) -> Any:
     """Return the value of a generation setting; None where it is unset or an empty list."""
     value = getattr(own, name, None)
     return None if value == [] else value

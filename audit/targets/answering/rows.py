@@ -103,14 +103,14 @@ def computing(card: TargetCard, head_of: Callable[[], Any]) -> Iterator[None]:
         return
     exact = ExitStack()
 
-    def begin(_: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    def head_in_float32(_: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
         """Switch autocast off for the head; return its inputs in float32."""
         exact.enter_context(torch.autocast(card.device, enabled=False))
         return tuple(value.float() for value in inputs)
 
     head = head_of()
     with (
-        head.register_forward_pre_hook(begin),
+        head.register_forward_pre_hook(head_in_float32),
         head.register_forward_hook(lambda *_: exact.close(), always_call=True),
         torch.autocast(card.device, DTYPES[card.dtype]),
     ):

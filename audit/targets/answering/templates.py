@@ -62,12 +62,12 @@ def write_turns(asked: Any, turns: list[dict[str, Any]], **settings: Any) -> str
         getattr(asked, "name_or_path", "")
         or getattr(getattr(asked, "tokenizer", None), "name_or_path", "")
     )
-    with _bounded(name or "the model"):
+    with _rendering_apart(name or "the model"):
         return str(asked.apply_chat_template(turns, tokenize=False, **settings))
 
 
 @contextmanager
-def _bounded(name: str) -> Iterator[None]:
+def _rendering_apart(name: str) -> Iterator[None]:
     """Render chat templates within in a process of their own, with limits."""
     token = _IN_BOUNDS.set(name)
     try:

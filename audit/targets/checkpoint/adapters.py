@@ -171,7 +171,7 @@ def adapted_config(adapter: Adapter, base: Mapping[str, Any]) -> dict[str, Any]:
     It is the base's, with the adapter's head and vocabulary.
     """
     name, labelled = _trained_as(adapter.settings, str(base.get("model_type")))
-    beside = _beside(adapter, base)
+    beside = _saved_config(adapter, base)
     config = dict(base)
     if name is None and "architectures" in beside:
         config["architectures"] = beside["architectures"]
@@ -228,7 +228,7 @@ def _labels(adapter: Adapter) -> dict[str, Any]:
     }
 
 
-def _beside(adapter: Adapter, base: Mapping[str, Any]) -> dict[str, Any]:
+def _saved_config(adapter: Adapter, base: Mapping[str, Any]) -> dict[str, Any]:
     """Return the configuration that was saved in an adapter's folder; empty where none fits.
 
     Empty where it is of another kind of model.
@@ -287,7 +287,7 @@ def merge_adapter(model: Any, adapter: Adapter) -> Any:
         untie(model, adapter)
         try:
             adapted = peft.PeftModel(model, config, adapter_name=_NAME)
-            _fill(peft, adapted, adapter)
+            _load_tensors(peft, adapted, adapter)
             # A step of bfloat16 is 0.4 to 0.8 % of a weight, and what training added is often less.
             merged = adapted.float().merge_and_unload(safe_merge=True)
         except KeyError as error:
@@ -361,7 +361,7 @@ def _strange_settings(settings: Mapping[str, Any], fields: Set[str]) -> list[str
     )
 
 
-def _fill(peft: Any, adapted: Any, adapter: Adapter) -> None:
+def _load_tensors(peft: Any, adapted: Any, adapter: Adapter) -> None:
     """Load the adapter's tensors into the model; refuse missing, extra or untrained ones."""
     tensors = _without_copies(load_file(adapter.path / WEIGHTS))
     started = [bool(tensor.any()) for name, tensor in tensors.items() if ".lora_B." in name]
@@ -410,13 +410,15 @@ def _without_copies(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tens
 
 def _is_copy(name: str, tensors: Mapping[str, torch.Tensor]) -> bool:
     """Test whether a tensor is a copy that PEFT wrote of a trained module."""
-    if _twin(name, "original_module", tensors) is not None:
+    if _unwrapped_twin(name, "original_module", tensors) is not None:
         return True
-    same = _twin(name, "modules_to_save", tensors)
+    same = _unwrapped_twin(name, "modules_to_save", tensors)
     return same is not None and torch.equal(same, tensors[name])
 
 
-def _twin(name: str, wrapper: str, tensors: Mapping[str, torch.Tensor]) -> torch.Tensor | None:
+def _unwrapped_twin(
+    name: str, wrapper: str, tensors: Mapping[str, torch.Tensor]
+) -> torch.Tensor | None:
     """Return the tensor whose name is `name` without PEFT's wrapper; None where there is none."""
     if f".{wrapper}." not in name:
         return None
@@ -449,14 +451,14 @@ def untie(model: Any, adapter: Adapter) -> None:
     names = {
         module: name for name, module in model.named_modules() if module in (output, embeddings)
     }
-    if any(_changes(adapter, name) for name in names.values()):
+    if any(_has_tensors_on(adapter, name) for name in names.values()):
         output.weight = torch.nn.Parameter(embeddings.weight.detach().clone())
         for config in (model.config, model.config.get_text_config(decoder=True)):
             config.tie_word_embeddings = False
         getattr(model, "all_tied_weights_keys", {}).pop(f"{names[output]}.weight", None)
 
 
-def _changes(adapter: Adapter, name: str) -> bool:
+def _has_tensors_on(adapter: Adapter, name: str) -> bool:
     """Test whether an adapter has tensors of its own for the module `name`.
 
     Whole weights and single tokens stay tied.

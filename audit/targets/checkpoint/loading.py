@@ -259,7 +259,7 @@ def _read_whole(
     """Return a checkpoint's model with its adapter merged in, and the names of missing weights."""
     if folder.adapter is None or folder.base is None:
         return _read(folder, model_class, settings)
-    wanted = {**_adapted(folder), **(settings or {})}
+    wanted = {**_adapted_labels(folder), **(settings or {})}
     model, missing = _read(folder.base, model_class, wanted)
     resize(model, folder.adapter)
     if folder.fresh:
@@ -282,7 +282,7 @@ def score_exactly(scores: Any) -> None:
             scores.bias = torch.nn.Parameter(scores.bias.detach().float())
 
 
-def _adapted(folder: CheckpointFolder) -> dict[str, Any]:
+def _adapted_labels(folder: CheckpointFolder) -> dict[str, Any]:
     """Return the label settings of an adapted model that differ from its base's."""
     assert folder.base is not None
     config = json.loads((folder.path / "config.json").read_text(encoding="utf-8"))
@@ -303,7 +303,7 @@ def _read(
     more: dict[str, Any] = dict(settings or {})
     with quiet():
         try:
-            n_parameters, n_rounded = _sizes(folder.path)
+            n_parameters, n_rounded = _count_numbers(folder.path)
             dtype = _dtype_of(folder, n_parameters, n_rounded)
             if folder.weight_names and all(
                 name.startswith(_WRAPPED) for name in folder.weight_names
@@ -365,7 +365,7 @@ def _dtype_of(folder: CheckpointFolder, n_parameters: int, n_rounded: int) -> to
     )
 
 
-def _sizes(folder: Path) -> tuple[int, int]:
+def _count_numbers(folder: Path) -> tuple[int, int]:
     """Return how many numbers the weight files hold, and how many of them are bfloat16."""
     n_all = n_rounded = 0
     for path in files_of(folder).values():

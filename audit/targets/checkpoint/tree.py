@@ -104,7 +104,7 @@ def refuse_links(folder: Path) -> None:
     for path in _entries(folder):
         name = path.relative_to(folder).as_posix()
         if path.is_symlink():
-            if _leaves(folder, path) or not path.is_file():
+            if _leads_outside(folder, path) or not path.is_file():
                 raise TargetError(*wording("links_out", folder=folder, first=name))
         elif not (path.is_file() or path.is_dir()):
             raise TargetError(*wording("no_regular_file", folder=folder, first=name))
@@ -150,7 +150,7 @@ def _is_left(path: Path, folder: Path, base: Path | None) -> bool:
         return next(entries, None) is None
 
 
-def _leaves(folder: Path, path: Path) -> bool:
+def _leads_outside(folder: Path, path: Path) -> bool:
     """Test whether a link in the folder leads out of it.
 
     A snapshot in the Hub's cache may link to the blobs beside it.

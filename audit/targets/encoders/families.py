@@ -84,7 +84,7 @@ class ImageInput:
                     else own
                 )
                 resample = Resampling(settings.get("resample", self.resample))
-                scale = _scale(settings, self.scale)
+                scale = _pixel_scale(settings, self.scale)
             except (OSError, ValueError, TypeError, AttributeError, RecursionError):
                 raise TargetError(
                     f"{path}: not the settings of an image processor for RGB pages"
@@ -92,7 +92,7 @@ class ImageInput:
         return replace(self, scale=scale, resample=resample)
 
 
-def _scale(settings: dict[str, Any], default: PixelScale) -> PixelScale:
+def _pixel_scale(settings: dict[str, Any], default: PixelScale) -> PixelScale:
     """Return the pixel scale that an image processor's settings ask for, else the default's."""
     factor = (
         float(settings.get("rescale_factor", default.factor))

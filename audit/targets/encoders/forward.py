@@ -60,7 +60,7 @@ class Forward:
     through_head: bool = False
 
     def __post_init__(self, batch_tokens: int) -> None:
-        """Find the encoder, and how it sees pages."""
+        """Find the model's encoder, its word embeddings, and its way of reading page images."""
         self.batch = Batch(batch_tokens)
         # CUDA kernels depend on the number of rows, so there it is always the same.
         self.fixed_rows = self.device != "cpu"
@@ -81,7 +81,7 @@ class Forward:
     def hidden(
         self, lengths: Sequence[int], page_of: Callable[[int], Encoding]
     ) -> Iterator[tuple[list[int], torch.Tensor]]:
-        """Yield per batch its rows, and the last hidden states.
+        """Yield per batch its row numbers, and the rows' last hidden states.
 
         These are float32, (n_rows or more, n_padded_tokens, n_hidden).
 
@@ -98,6 +98,7 @@ class Forward:
         """
 
         def run(rows: Sequence[int], bucket: int, n_rows: int) -> torch.Tensor:
+            """Return the last hidden states of one batch of rows, padded to `bucket` tokens."""
             return self._encode(
                 self._padded([page_of(row) for row in rows], bucket, n_rows), bucket
             )
@@ -107,7 +108,7 @@ class Forward:
     def hidden_at(
         self, pages: Sequence[Encoding], places: Sequence[Sequence[int]]
     ) -> Iterator[tuple[list[int], torch.Tensor]]:
-        """Yield per batch its rows, and the last hidden states at each row's places.
+        """Yield per batch its row numbers, and the last hidden states at each row's positions.
 
         These stand one row after the other.
 
@@ -116,6 +117,7 @@ class Forward:
         """
 
         def run(rows: Sequence[int], bucket: int, n_rows: int) -> torch.Tensor:
+            """Return the last hidden states of one batch at its rows' positions alone."""
             inputs = self._padded([pages[row] for row in rows], bucket, n_rows)
             indices = _indices([places[row] for row in rows], n_rows)
             if self._last is None or self.fixed_rows:
@@ -130,7 +132,7 @@ class Forward:
     def gradients(
         self, pages: Sequence[Encoding], judge: Judge, change: Change = lambda _, embedded: embedded
     ) -> Iterator[tuple[list[int], tuple[Floats, torch.Tensor]]]:
-        """Yield per batch: its pages, and their losses (n_pages,) with the gradients of these.
+        """Yield per batch its pages, with their losses (n_pages,) and gradients of these.
 
         A gradient is that of a page's own loss with respect to its word embeddings, as `change`
         left them: (n_pages, n_padded_tokens, n_hidden), float32. Batches are smaller than those of
@@ -150,7 +152,7 @@ class Forward:
     def _run_batches(
         self, lengths: Sequence[int], run: Callable[[Sequence[int], int, int], B], cost: int = 1
     ) -> Iterator[tuple[list[int], B]]:
-        """Yield per batch: its rows, and what `run` gives for them, a bucket, and a number of rows.
+        """Yield per batch its row numbers, and what `run` returns for them.
 
         `cost` is how many times the memory of a plain forward pass a row takes.
         """
@@ -175,6 +177,7 @@ class Forward:
                 yield batch, outcome
 
     def _encode(self, inputs: dict[str, torch.Tensor], bucket: int) -> torch.Tensor:
+        """Return the encoder's last hidden states in float32, without most appended tokens."""
         with torch.autocast(self.device, DTYPES[self.dtype], enabled=self.dtype != "float32"):
             states = self._last_states(inputs)
         # Of tokens that the model appended, only as many go on as fill the last block of the
@@ -182,6 +185,7 @@ class Forward:
         return states[:, : padded_rows(bucket)].float()
 
     def _last_states(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Return the last hidden states that the encoder gives, run alone or under its head."""
         if not self.through_head:
             states: torch.Tensor = self._encoder(**inputs).last_hidden_state
             return states
@@ -192,7 +196,7 @@ class Forward:
     def _differentiate(
         self, judge: Judge, change: Change, pages: Sequence[Encoding], bucket: int, n_rows: int
     ) -> tuple[Floats, torch.Tensor]:
-        """Return the losses of one batch and their gradients.
+        """Return the losses of one batch's pages, and the gradients at its word embeddings.
 
         No gradient is left at the model's parameters.
         """
@@ -208,13 +212,14 @@ class Forward:
 
     @contextmanager
     def _embedded(self, pages: Sequence[Encoding], change: Change) -> Iterator[list[torch.Tensor]]:
-        """Replace word embeddings within by `change(pages, embeddings)`, as leaves of autograd.
+        """Replace the pages' word embeddings within by `change`'s; yield these as leaves.
 
         Yields these.
         """
         leaves: list[torch.Tensor] = []
 
         def begin(_: Any, __: Any, embedded: torch.Tensor) -> torch.Tensor:
+            """Return the changed embeddings in place of the layer's own, kept for gradients."""
             leaves.append(change(pages, embedded.detach()).requires_grad_())
             return leaves[-1]
 
@@ -224,6 +229,7 @@ class Forward:
     def _padded(
         self, pages: Sequence[Encoding], bucket: int, n_rows: int
     ) -> dict[str, torch.Tensor]:
+        """Return the forward pass's inputs of pages: `n_rows` rows of `bucket` tokens."""
         ids = np.full((n_rows, bucket), self.pad_id, np.int64)
         mask = np.zeros((n_rows, bucket), np.int64)
         boxes = np.zeros((n_rows, bucket, 4))
@@ -239,7 +245,7 @@ class Forward:
 
 
 def _indices(places: Sequence[Sequence[int]], n_pages: int) -> list[torch.Tensor]:
-    """Return the page, the place, and the slot among its page's places of each place.
+    """Return, for each position to read, tensors of its page, its place, and its slot in the page.
 
     And the places of each page.
 
@@ -258,7 +264,7 @@ def _indices(places: Sequence[Sequence[int]], n_pages: int) -> list[torch.Tensor
 
 @contextmanager
 def only_at(layer: Any, indices: Sequence[torch.Tensor]) -> Iterator[None]:
-    """Within, a layer as BERT's gives the states at some places alone, (1, n_read, n_hidden).
+    """Have a layer like BERT's compute states within at some positions alone.
 
     Bit for bit the same.
 
@@ -271,6 +277,7 @@ def only_at(layer: Any, indices: Sequence[torch.Tensor]) -> Iterator[None]:
     def attend(
         hidden: torch.Tensor, attention_mask: torch.Tensor | None = None, **_: Any
     ) -> tuple[torch.Tensor, None]:
+        """Return attention with queries of the read positions alone: (1, n_read, n_hidden)."""
         query, key, value = (
             part(states).unflatten(-1, (own.num_attention_heads, -1)).transpose(1, 2)
             for part, states in (
@@ -294,7 +301,7 @@ def only_at(layer: Any, indices: Sequence[torch.Tensor]) -> Iterator[None]:
 
 @contextmanager
 def outputs_of(module: torch.nn.Module) -> Iterator[list[Any]]:
-    """Within, collects what the module gives."""
+    """Yield a list that collects the module's outputs within."""
     seen: list[Any] = []
     with module.register_forward_hook(lambda *given: seen.append(given[-1])):
         yield seen
@@ -302,7 +309,7 @@ def outputs_of(module: torch.nn.Module) -> Iterator[list[Any]]:
 
 @contextmanager
 def frozen(model: torch.nn.Module) -> Iterator[None]:
-    """Within, no parameter of the model asks for a gradient."""
+    """Switch off gradients of all the model's parameters within."""
     asking = [parameter for parameter in model.parameters() if parameter.requires_grad]
     for parameter in asking:
         parameter.requires_grad_(False)

@@ -26,7 +26,7 @@ from audit.targets.encoders.models import masked_relations
 
 
 def own_scores(model: Any, rows: torch.Tensor) -> torch.Tensor:
-    """Score gathered hidden states (n_rows, n_hidden) with the head: (n_rows, n_outputs)."""
+    """Return the head's scores (n_rows, n_outputs) of hidden states (n_rows, n_hidden)."""
     ids = torch.zeros(1, len(rows), dtype=torch.int64, device=rows.device)
     with answering(model.base_model, _Encoded(last_hidden_state=rows[None])):
         scores: torch.Tensor = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
@@ -67,13 +67,14 @@ class _Encoded(BaseModelOutputWithPooling):  # type: ignore[misc]  # transformer
     """
 
     def __getattr__(self, name: str) -> None:
+        """Return None for any output that the encoder did not give."""
         if name.startswith("_"):
             raise AttributeError(name)
 
 
 @contextmanager
 def running(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
-    """Within, the module runs this function in place of its own."""
+    """Run `forward` within in place of the module's own function."""
     own = vars(module).get("forward")
     module.forward = forward
     try:
@@ -87,7 +88,7 @@ def running(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
 
 
 def answering(module: nn.Module, output: Any) -> AbstractContextManager[None]:
-    """Within, the module gives this output, without running."""
+    """Return a context in which the module returns `output` without running."""
     return running(module, lambda *_, **__: output)
 
 
@@ -112,14 +113,14 @@ class Costs:
     n_read: Ints
 
     def means(self) -> Floats:
-        """Return each page's mean: shape (n_pages,), in double precision."""
+        """Return the mean cross-entropy of each page: (n_pages,), in double precision."""
         values = self.values.detach().cpu().double().numpy()
         # A page's own costs are summed on their own, so that the sum does not depend on the pages
         # beside it.
         return np.array([part.mean() for part in np.split(values, np.cumsum(self.n_read)[:-1])])
 
     def sum_of_means(self) -> torch.Tensor:
-        """Sum all means for differentiation.
+        """Return the sum of the pages' mean cross-entropies, to be differentiated.
 
         The gradient at a page's inputs is that of its mean.
         """
@@ -157,18 +158,18 @@ class Head:
 
 
 def page_losses(terms: Sequence[Costs]) -> Floats:
-    """Return the training loss of each page from the terms of it: shape (n_pages,), nats."""
+    """Return each page's training loss, the sum of its terms: (n_pages,), nats."""
     losses: Floats = np.sum([term.means() for term in terms], axis=0)
     return losses
 
 
 def sum_of_losses(terms: Sequence[Costs]) -> torch.Tensor:
-    """Return the training losses of all pages together, to be differentiated."""
+    """Return the sum of all pages' training losses, to be differentiated."""
     return torch.stack([term.sum_of_means() for term in terms]).sum()
 
 
 def bio_costs(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> tuple[Costs, ...]:
-    """Return cross-entropies of the tokens that have a tag to read."""
+    """Return the cross-entropies of BIO tags of the tokens whose tag the loss reads."""
     return (label_costs(partial(own_scores, model), hidden, [page.labels for page in pages]),)
 
 
@@ -177,7 +178,7 @@ def label_costs(
     hidden: torch.Tensor,
     labels: Sequence[Ints | None],
 ) -> Costs:
-    """Return cross-entropies of each page's `labels`, (n_tokens,) each, where they are read."""
+    """Return the cross-entropies of each page's `labels` (n_tokens,) where the loss reads them."""
     padded = padded_labels(labels, hidden.shape[1])
     read = padded != NOT_READ
     logits = in_blocks(hidden[torch.from_numpy(read).to(hidden.device)], head)
@@ -188,20 +189,20 @@ def label_costs(
 
 
 def bio_tags(model: Any, hidden: torch.Tensor) -> torch.Tensor:
-    """Return log-probabilities of BIO tags."""
+    """Return the log-probabilities of BIO tags (n_pages, n_tokens, n_tags)."""
     scores = own_scores(model, hidden.flatten(0, 1)).reshape(*hidden.shape[:2], -1)
     return torch.log_softmax(scores, dim=-1)
 
 
 def class_costs(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> tuple[Costs, ...]:
-    """Return cross-entropies of the pages' classes, one a page; all of them have one."""
+    """Return the cross-entropy of each page's class."""
     true = torch.tensor([page.page_class for page in pages], device=hidden.device)
     chosen = class_scores(model, hidden, pages).gather(-1, true[:, None])[:, 0]
     return (Costs(-chosen, np.ones(len(pages), np.int64)),)
 
 
 def class_scores(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> torch.Tensor:
-    """Return log-probabilities (n_pages, n_labels) of classes of pages."""
+    """Return the log-probabilities of page classes (n_pages, n_labels)."""
     scores = own_page_scores(model, hidden, [len(page.ids) for page in pages])
     return torch.log_softmax(scores, dim=-1)
 
@@ -209,7 +210,7 @@ def class_scores(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) ->
 def spade_extraction_costs(
     model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]
 ) -> tuple[Costs, ...]:
-    """Return cross-entropies of classes and predecessors.
+    """Return the cross-entropies of SPADE's classes, and those of its predecessors.
 
     Classes are of first tokens of words, predecessors of all tokens.
     """
@@ -218,7 +219,7 @@ def spade_extraction_costs(
 
 
 def relation_costs(extractor: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> Costs:
-    """Return cross-entropies of each page's `links` where they are read."""
+    """Return the cross-entropies of each page's `links` where the loss reads them."""
     links = padded_labels([page.links for page in pages], hidden.shape[1])
     read = links != NOT_READ
     log_probabilities = torch.log_softmax(_relation_scores(extractor, hidden, read), dim=-1)
@@ -230,7 +231,7 @@ def relation_costs(extractor: Any, hidden: torch.Tensor, pages: Sequence[Encodin
 
 
 def best_links(extractor: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> list[Ints]:
-    """Point each token at the best other one.
+    """Return, for each page, the position that each token links to by the highest score.
 
     Ties go to the lower position, and to a token before "none".
     """
@@ -245,7 +246,7 @@ def best_links(extractor: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) 
 def _relation_scores(
     extractor: Any, hidden: torch.Tensor, read: np.ndarray[Any, Any]
 ) -> torch.Tensor:
-    """Compute a relation head's masked scores of tokens that are read.
+    """Return a relation head's scores of token pairs, masked where no link may be.
 
     Shape (n_pages, n_tokens, n_tokens + 1).
 
@@ -254,6 +255,7 @@ def _relation_scores(
     readable = torch.from_numpy(read).to(hidden.device)
 
     def projected(layer: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        """Return the layer's output at readable tokens, zeros at all others."""
         rows = in_blocks(hidden[readable], layer)
         spread = rows.new_zeros(*readable.shape, rows.shape[-1])
         spread[readable] = rows
@@ -265,7 +267,7 @@ def _relation_scores(
 
 
 def padded_labels(values: Sequence[Ints | None], length: int) -> Ints:
-    """Pad the labels or links of pages to (n_pages, length); padding is not read."""
+    """Return labels or links of pages as (n_pages, length), padded with `NOT_READ`."""
     padded = np.full((len(values), length), NOT_READ, np.int64)
     for row, own in enumerate(values):
         assert own is not None

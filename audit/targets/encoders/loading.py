@@ -114,6 +114,7 @@ def config_of(folder: AnyFolder) -> Any:
 
 
 def _family_of(folder: CheckpointFolder) -> Family:
+    """Return the family of a checkpoint; refuse a `model_type` of no known family."""
     kind = folder.config.get("model_type")
     family = family_of(str(kind))
     if family is None:
@@ -122,6 +123,7 @@ def _family_of(folder: CheckpointFolder) -> Family:
 
 
 def _configuration(folder: CheckpointFolder, model_class: type[Any]) -> Any:
+    """Return a checkpoint's configuration object, or refuse one that cannot be used."""
     with quiet():
         try:
             return model_class.config_class.from_pretrained(folder.path, local_files_only=True)
@@ -134,7 +136,7 @@ def _configuration(folder: CheckpointFolder, model_class: type[Any]) -> Any:
 def page_images_of(
     folder: AnyFolder, config: Any, images: OpenImage | None
 ) -> PageImageReader | None:
-    """Return the maker of pictures for a model of this configuration; None when it sees none.
+    """Return the reader of page images for a model; None where it sees none.
 
     Raises:
         TargetError: the settings of the checkpoint's image processor cannot be used.
@@ -148,7 +150,7 @@ def page_images_of(
 
 
 def max_tokens_of(config: Any, tokenizer: Any) -> int:
-    """Return the longest page the model and its tokenizer take, special tokens included.
+    """Return the most tokens of a page for the model and tokenizer, special ones included.
 
     Raises:
         TargetError: one of them takes no page worth the name.
@@ -203,16 +205,16 @@ def labels_of(
                 f"{folder}: the model's labels are not the manifest's",
                 f"the model has {', '.join(own)}",
             )
-        return _checked(own, outside, head, f"{folder}: ", f"the model has {', '.join(own)}")
+        return _checked_labels(own, outside, head, f"{folder}: ", f"the model has {', '.join(own)}")
     if len(named) != len(own):
         raise TargetError(*wording("unnamed_labels", folder=folder, n=len(own), named=len(named)))
-    return _checked(named, outside, head, "manifest.toml [task] labels: ", "")
+    return _checked_labels(named, outside, head, "manifest.toml [task] labels: ", "")
 
 
 def _class_names(
     config: Any, own: tuple[str, ...], named: tuple[str, ...], folder: CheckpointFolder
 ) -> tuple[str, ...]:
-    """Return the names of a classifier's classes: its own, or the manifest's where it has none."""
+    """Return the names of a classifier's classes: its own, or else the manifest's."""
     if config.num_labels < 2 or config.problem_type in ("regression", "multi_label_classification"):
         raise TargetError(*wording("not_one_class", folder=folder))
     if not any(label.startswith(_UNNAMED) for label in own):
@@ -222,9 +224,10 @@ def _class_names(
     return named
 
 
-def _checked(
+def _checked_labels(
     labels: tuple[str, ...], outside: str | None, head: HeadName, where: str, hint: str
 ) -> tuple[str, ...]:
+    """Return the labels in their usual form; refuse ones that do not fit the head."""
     if head == "spade-extraction":
         if "O" not in labels:
             raise TargetError(f"{where}no label is O, so these are no {_KINDS[head]}", hint)
@@ -238,7 +241,7 @@ KNOWN = "docs/model-types.md lists the models that docaudit audits"
 
 
 def unknown_hint(kind: str) -> str:
-    """Say what to do about a checkpoint of a `model_type` that docaudit does not know."""
+    """Return advice about a checkpoint whose `model_type` docaudit does not know."""
     if kind in TABLE["refused"]:
         return str(TABLE["refused"][kind])
     why = TABLE["left_out"].get(kind)

@@ -45,7 +45,7 @@ class RelationExtractor(nn.Module):
         self.dummy_node = nn.Parameter(torch.zeros(1, hidden_size))
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Return dot products (n_pages, n_tokens, n_tokens + 1) of hidden states, unmasked.
+        """Return unmasked scores (n_pages, n_tokens, n_tokens + 1) of token pairs.
 
         Shape of the states: (n_pages, n_tokens, n_hidden).
         """
@@ -56,7 +56,7 @@ class RelationExtractor(nn.Module):
 
 
 def masked_relations(scores: torch.Tensor, readable: torch.Tensor) -> torch.Tensor:
-    """Return `scores` with -1e4 where a token would point to itself or to an unreadable one.
+    """Return scores with -1e4 where a token points to itself or to an unreadable token.
 
     "none" always stays.
 
@@ -77,12 +77,14 @@ class _LayoutLMSpade(LayoutLMPreTrainedModel):  # type: ignore[misc]
     """
 
     def __init__(self, config: LayoutLMConfig) -> None:
+        """Add LayoutLM's encoder, and a size of the relation heads where none is set."""
         if not hasattr(config, "spade_hidden_size"):
             config.spade_hidden_size = SPADE_HIDDEN_SIZE
         super().__init__(config)
         self.layoutlm = LayoutLMModel(config)
 
     def _relation_extractor(self) -> RelationExtractor:
+        """Return a fresh relation head of the configuration's sizes."""
         config = self.config
         return RelationExtractor(
             config.hidden_size, config.spade_hidden_size, config.hidden_dropout_prob
@@ -90,6 +92,7 @@ class _LayoutLMSpade(LayoutLMPreTrainedModel):  # type: ignore[misc]
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
+        """Initialise a module's weights, also the dummy node of a relation head."""
         super()._init_weights(module)
         if isinstance(module, RelationExtractor):
             # This one, unlike PyTorch's, leaves a loaded parameter as it is.
@@ -123,7 +126,7 @@ class LayoutLMSpadeForExtraction(_LayoutLMSpade):
         subsequent_token_labels: Rows = None,
         **kwargs: Any,
     ) -> BrosSpadeOutput:
-        """Return logits of classes and predecessors.
+        """Return the logits of classes and predecessors, and their loss.
 
         Shapes (n_pages, n_tokens, n_labels) and (n_pages, n_tokens, n_tokens + 1).
 
@@ -141,7 +144,7 @@ class LayoutLMSpadeForExtraction(_LayoutLMSpade):
         hidden = self.layoutlm(
             input_ids, bbox=bbox, attention_mask=attention_mask, **kwargs
         ).last_hidden_state
-        attended = _attended(attention_mask, hidden)
+        attended = _attention_of(attention_mask, hidden)
         initial = self.initial_token_classifier(hidden)
         subsequent = masked_relations(self.subsequent_token_classifier(hidden), attended)
         loss = None
@@ -174,7 +177,7 @@ class LayoutLMSpadeForLinking(_LayoutLMSpade):
         labels: Rows = None,
         **kwargs: Any,
     ) -> TokenClassifierOutput:
-        """Return logits of parents (n_pages, n_tokens, n_tokens + 1).
+        """Return the logits of parents (n_pages, n_tokens, n_tokens + 1).
 
         Args:
             input_ids: (n_pages, n_tokens).
@@ -189,7 +192,7 @@ class LayoutLMSpadeForLinking(_LayoutLMSpade):
         hidden = self.layoutlm(
             input_ids, bbox=bbox, attention_mask=attention_mask, **kwargs
         ).last_hidden_state
-        first = _attended(attention_mask, hidden)
+        first = _attention_of(attention_mask, hidden)
         if bbox_first_token_mask is not None:
             first = first & bbox_first_token_mask.bool()
         logits = masked_relations(self.entity_linker(hidden), first)
@@ -197,13 +200,15 @@ class LayoutLMSpadeForLinking(_LayoutLMSpade):
         return TokenClassifierOutput(loss=loss, logits=logits)
 
 
-def _attended(attention_mask: torch.Tensor | None, hidden: torch.Tensor) -> torch.Tensor:
+def _attention_of(attention_mask: torch.Tensor | None, hidden: torch.Tensor) -> torch.Tensor:
+    """Return the attention mask as booleans; without one, all tokens are attended."""
     if attention_mask is None:
         return torch.ones(hidden.shape[:2], dtype=torch.bool, device=hidden.device)
     return attention_mask.bool()
 
 
 def _cross_entropy(logits: torch.Tensor, labels: torch.Tensor, read: torch.Tensor) -> torch.Tensor:
+    """Return the mean cross-entropy at the positions where `read` is true."""
     return nn.functional.cross_entropy(logits[read], labels[read])
 
 
@@ -234,7 +239,7 @@ class BrosForMaskedLM(BrosPreTrainedModel):  # type: ignore[misc]
         return decoder
 
     def set_output_embeddings(self, new_embeddings: nn.Linear) -> None:
-        """Replace the decoder."""
+        """Replace the decoder over the vocabulary."""
         self.cls.predictions.decoder = new_embeddings
         self.cls.predictions.bias = new_embeddings.bias
 
@@ -246,7 +251,7 @@ class BrosForMaskedLM(BrosPreTrainedModel):  # type: ignore[misc]
         labels: Rows = None,
         **kwargs: Any,
     ) -> MaskedLMOutput:
-        """Return logits over the vocabulary.
+        """Return the logits over the vocabulary, and the loss where there are labels.
 
         Args:
             input_ids: (n_pages, n_tokens).

@@ -53,6 +53,7 @@ class EncoderTarget(ReferenceRules):
         card: TargetCard,
         batch_tokens: int | None = None,
     ) -> None:
+        """Set the model to evaluation, and prepare its forward pass and head's queries."""
         self.model = model.eval()
         self.family = family
         self.encoder = encoder
@@ -97,7 +98,7 @@ class EncoderTarget(ReferenceRules):
 
     @property
     def batch_tokens(self) -> int:
-        """Return the padded tokens of a forward pass as it is now.
+        """Return the present number of padded tokens of one forward pass.
 
         It is what was asked for, or lowered since.
         """
@@ -105,7 +106,7 @@ class EncoderTarget(ReferenceRules):
 
     @property
     def batch_options(self) -> dict[str, Any]:
-        """Return the padded tokens of a batch, as `target_of` takes them."""
+        """Return the tokens of a batch as keyword arguments of `target_of`."""
         return {"batch_tokens": self.batch_tokens}
 
     @property
@@ -123,12 +124,12 @@ class EncoderTarget(ReferenceRules):
 
     @property
     def longest_public_page(self) -> int:
-        """Return the tokens of a page that a public model must read: both read a page alike."""
+        """Return the most tokens of a page, which a public model must read too."""
         return self.card.max_tokens
 
     @property
     def page_images(self) -> PageImageReader | None:
-        """Return what a public model's page images must be like; None: it must see none."""
+        """Return the reader of page images that a public model must match; None: none."""
         return self.encoder.page_images
 
     @property
@@ -137,7 +138,7 @@ class EncoderTarget(ReferenceRules):
         return getattr(self.encoder.page_images, "open_image", None)
 
     def accepts(self, reference: ReferenceRules) -> str | None:
-        """Say why a loaded checkpoint is not of this target's kind; None where it is.
+        """Return why a loaded checkpoint is of another kind than the target; None where not.
 
         Losses compare only over the same tags, or for masked language models the same tokens.
         """
@@ -152,6 +153,7 @@ class EncoderTarget(ReferenceRules):
         return None if reference.encoder.tokenizer.get_vocab() == tokens else self._other_outputs()
 
     def _other_outputs(self) -> str:
+        """Return words for a reference whose outputs differ from the target's."""
         outputs = "tokens" if self.card.task == "mlm" else "labels"
         return f"has other {outputs} than the target"
 
@@ -163,19 +165,19 @@ class EncoderTarget(ReferenceRules):
         return other
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
-        """Return the document's tokens as the model reads them; see `TokenTarget.encode`."""
+        """Return the document's tokens as the model reads them; None where it reads none."""
         return self.encoder.encode(document, around)
 
     def token_strings(self, ids: Sequence[int]) -> str:
-        """Spell tokens as the tokenizer does."""
+        """Return the text of token ids, as the tokenizer decodes them."""
         return str(self.encoder.tokenizer.decode(list(ids))).strip()
 
     def unknown_names(self, documents: Sequence[Document]) -> Mapping[str, frozenset[str]]:
-        """Give, by the id of a document, the labels that the model lacks; see `unknown_labels`."""
+        """Return, by document id, the labels that the model lacks."""
         return unknown_labels(self.encoder.task, self.labels, documents)
 
     def ask(self, queries: Sequence[interface.Query[A]]) -> list[A]:
-        """Answer queries about pages, all of one type.
+        """Return one answer for each query about pages; all queries are of one type.
 
         Raises:
             ValueError: a query of a type this target cannot answer, or queries of several types.
@@ -190,6 +192,7 @@ class EncoderTarget(ReferenceRules):
     def _fill_mask(
         self, queries: Sequence[interface.FillMask]
     ) -> Iterator[tuple[int, interface.Candidates]]:
+        """Yield each query's index and the likeliest tokens at its hidden position."""
         for row, (scores,) in self._logits_of(queries):
             scores[self._never_candidates] = -np.inf
             best = best_first(scores, queries[row].n_candidates)
@@ -198,10 +201,12 @@ class EncoderTarget(ReferenceRules):
     def _masked_losses(
         self, queries: Sequence[interface.MaskedLoss]
     ) -> Iterator[tuple[int, Floats]]:
+        """Yield each query's index and the losses of its page's hidden tokens."""
         tokens = [query.page.ids[None, list(query.positions)] for query in queries]
         return ((row, found[0]) for row, found in self._surprisals(queries, tokens))
 
     def _masked_completion_losses(self, queries: Sequence[Any]) -> Iterator[tuple[int, Floats]]:
+        """Yield each query's index and the mean loss of each completion."""
         found = self._surprisals(queries, [query.completions for query in queries])
         return ((row, surprisals.mean(axis=1)) for row, surprisals in found)
 
@@ -248,16 +253,19 @@ class EncoderTarget(ReferenceRules):
     def _tag_probabilities(
         self, queries: Sequence[interface.TagProbabilities]
     ) -> Iterator[tuple[int, Floats]]:
+        """Yield each query's index and the probabilities of its tokens' tags."""
         for rows, hidden, pages in self._read(queries):
             tags = self.head.tags(self.model, hidden).cpu().double().numpy()
             for row, table, page in zip(rows, tags, pages, strict=False):
                 yield row, np.exp(table[: len(page.ids)])
 
     def _best_links(self, queries: Sequence[interface.BestLinks]) -> Iterator[tuple[int, Ints]]:
+        """Yield each query's index and the position that each of its tokens links to."""
         for rows, hidden, pages in self._read(queries):
             yield from zip(rows, self.head.links(self.model, hidden, pages), strict=False)
 
     def _best_classes(self, queries: Sequence[interface.BestClass]) -> Iterator[tuple[int, int]]:
+        """Yield each query's index and the number of its page's likeliest class."""
         for rows, hidden, pages in self._read(queries):
             scores = self.head.classes(self.model, hidden, pages).cpu().double().numpy()
             yield from zip(rows, scores.argmax(axis=1).tolist(), strict=False)
@@ -265,7 +273,7 @@ class EncoderTarget(ReferenceRules):
     def _read(
         self, queries: Sequence[Any]
     ) -> Iterator[tuple[list[int], torch.Tensor, list[Encoding]]]:
-        """Yield per batch its rows, the last hidden states, and their pages.
+        """Yield per batch its queries' indices, the last hidden states, and the pages.
 
         Shape of the states: (n_rows or more, n_padded_tokens, n_hidden).
 
@@ -304,7 +312,7 @@ class TokenLosses:
     costs_of: Any
 
     def training(self, queries: Sequence[interface.TrainingLoss]) -> list[Floats]:
-        """Return the loss of each page with each candidate in place (step 2 of CDMI)."""
+        """Return the training loss of each page with each candidate token in place."""
         return self.completions(
             [
                 interface.CompletionLoss(query.page, (query.position,), query.candidates[:, None])
@@ -313,7 +321,7 @@ class TokenLosses:
         )
 
     def completions(self, queries: Sequence[interface.CompletionLoss]) -> list[Floats]:
-        """Return the loss of each page with each completion in place, one row a completion.
+        """Return the training loss of each page with each of its completions in place.
 
         Rows of all queries make one stream of length buckets; a row's page is made when its batch
         is.
@@ -321,6 +329,7 @@ class TokenLosses:
         owners = [(query, tokens) for query in queries for tokens in query.completions.tolist()]
 
         def page_of(row: int) -> Encoding:
+            """Return the page of a row, with the row's completion in place."""
             query, tokens = owners[row]
             return query.page.with_tokens(query.positions, tokens)
 
@@ -336,7 +345,7 @@ class TokenLosses:
         return np.split(losses, [*accumulate(len(query.completions) for query in queries)][:-1])
 
     def relaxed(self, queries: Sequence[interface.RelaxedLoss]) -> list[interface.Relaxed]:
-        """Compute the loss of mixtures of candidates, and its gradient.
+        """Return the training loss of mixtures of candidate tokens, and its gradient.
 
         Mixtures take the place of the word embeddings, and what the encoder adds stays.
 
@@ -349,7 +358,7 @@ class TokenLosses:
         table, shown = self.forward.words.weight, dict[bytes, torch.Tensor]()
 
         def embeddings(query: interface.RelaxedLoss) -> torch.Tensor:
-            """Look up the embeddings of a query's candidates.
+            """Return the word embeddings of a query's candidates.
 
             Once for all queries that have them.
             """
@@ -359,6 +368,7 @@ class TokenLosses:
             return shown[key]
 
         def mixed(batch: Sequence[Encoding], embedded: torch.Tensor) -> torch.Tensor:
+            """Return word embeddings with each query's mixture at its hidden positions."""
             mixtures, device = embedded.clone(), embedded.device
             # Inputs are exact in every number format: what is mixed is not rounded before the
             # encoder rounds it.
@@ -380,10 +390,11 @@ class TokenLosses:
     def _judge(
         self, hidden: torch.Tensor, pages: Sequence[Encoding]
     ) -> tuple[Floats, torch.Tensor]:
+        """Return each page's training loss, and their sum to be differentiated."""
         costs = self.costs_of(self.model, hidden, pages)
         return page_losses(costs), sum_of_losses(costs)
 
 
 def _product(rows: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Multiply matrices so that no row's product depends on how many there are."""
+    """Return the product of matrices; no row of it depends on the number of rows."""
     return in_blocks(rows, lambda filled: filled @ right)
