@@ -67,13 +67,14 @@ class _Watch:
     """
 
     def __init__(self) -> None:
+        """Start without deadlines; the watching thread begins with the first one."""
         self._changed = Condition()
         self._due: dict[_Deadline, float] = {}
         self._wakes = math.inf
         self._thread: Thread | None = None
 
     def begin(self, deadline: _Deadline, seconds: float) -> None:
-        """Let a deadline pass after some time, unless it is over before."""
+        """Close a connection by its deadline after some seconds, unless `end` comes first."""
         due = time.monotonic() + seconds
         with self._changed:
             self._due[deadline] = due
@@ -85,11 +86,12 @@ class _Watch:
                 self._changed.notify()
 
     def end(self, deadline: _Deadline) -> None:
-        """Let a deadline pass no more: when this returns, it has passed or never will."""
+        """Stop watching a deadline: on return it has passed, or it never will."""
         with self._changed:
             self._due.pop(deadline, None)
 
     def _run(self) -> None:
+        """Close, without end, connections whose deadline is due."""
         with self._changed:
             while True:
                 now = time.monotonic()
@@ -118,21 +120,24 @@ class _Deadline:
     """
 
     def __init__(self, connected: socket.socket, seconds: float) -> None:
+        """Take a second handle of a connection, which is closed after these seconds."""
         # The handshake of TLS takes the socket over; a second handle stays ours.
         self._handle = connected.dup()
         self._seconds = seconds
         self.has_passed = False
 
     def __enter__(self) -> _Deadline:
+        """Begin to count the seconds."""
         _WATCH.begin(self, self._seconds)
         return self
 
     def __exit__(self, *_: object) -> None:
+        """End the deadline, and let go of the handle."""
         _WATCH.end(self)
         self._handle.close()
 
     def close(self) -> None:
-        """Close the connection: the time is over."""
+        """Shut the connection down, as its time is over."""
         self.has_passed = True
         with suppress(OSError):
             self._handle.shutdown(socket.SHUT_RDWR)
@@ -175,7 +180,7 @@ class Origin:
                 connection.request(
                     "POST" if content is not None else "GET", target, content, dict(headers)
                 )
-                reply = _read(connection)
+                reply = _read_reply(connection)
             except (OSError, HTTPException) as error:
                 reply = HttpReply(0, trouble=_trouble(error))
             # A connection that was closed ends a reply without a length as its own end does.
@@ -184,23 +189,27 @@ class Origin:
         return reply
 
     def _connection(self) -> HTTPConnection:
+        """Return a new connection to the server, encrypted where its address says so."""
         if self.encrypted:
             return HTTPSConnection(self.host, self.port, context=self._tls)
         return HTTPConnection(self.host, self.port)
 
     def _encrypted(self, connected: socket.socket) -> socket.socket:
+        """Return the socket, wrapped in TLS where the address says so."""
         if not self.encrypted:
             return connected
         return self._tls.wrap_socket(connected, server_hostname=self.host)
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
+        """Return the settings of TLS, with the system's certificates, for HTTP/1.1 only."""
         context = ssl.create_default_context()
         context.set_alpn_protocols(["http/1.1"])
         return context
 
 
-def _read(connection: HTTPConnection) -> HttpReply:
+def _read_reply(connection: HTTPConnection) -> HttpReply:
+    """Read the whole reply; refuse one of more than `MOST_BYTES`."""
     reply = connection.getresponse()
     received = bytearray()
     while part := reply.read1(2**16):
@@ -211,14 +220,14 @@ def _read(connection: HTTPConnection) -> HttpReply:
 
 
 def _trouble(error: Exception) -> str:
-    """Say why there was no reply; what the protocol's errors say repeats the server."""
+    """Return why there was no reply, in words that repeat nothing of the server."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return type(error).__name__
 
 
 def cleaned(value: Any) -> Any:
-    """Replace what no text holds in all texts of a server's JSON.
+    """Return a server's JSON with characters replaced that no text may hold.
 
     That is controls, and halves of surrogate pairs.
     """

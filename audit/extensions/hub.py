@@ -77,7 +77,7 @@ def fetch(place: str | Path, *, allow_network: bool = False, plain: bool = False
 
 
 def _not_allowed(kind: str | None, name: str) -> UsageError:
-    """Say that nothing is downloaded, and how to.
+    """Return the error that nothing is downloaded without the owner's permission.
 
     Args:
         kind: what stands before the name of a data set in an address; None for a model.
@@ -91,7 +91,7 @@ def _not_allowed(kind: str | None, name: str) -> UsageError:
 
 
 def _download(name: str, is_data: bool, revision: str | None) -> Path:
-    """Download one commit."""
+    """Download one commit of a model or data set, and return its folder."""
     from huggingface_hub import HfApi, constants, snapshot_download
     from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
@@ -135,7 +135,7 @@ def _download(name: str, is_data: bool, revision: str | None) -> Path:
 
 
 def _failed_download(name: str, error: Exception) -> EngineError:
-    """Return the error of a failed download; what the Hub said is its story."""
+    """Return the error of a failed download; what the Hub said goes to its story."""
     failure = EngineError(f"{name}: the download failed: {class_and_place(error)}", _AGAIN)
     failure.story = printable(str(error))
     return failure
@@ -145,7 +145,7 @@ _AGAIN = "check HF_ENDPOINT and the network, and run the same command again to c
 
 
 def _commit_of(stated: object) -> str:
-    """Return the commit that a Hub names: a folder is called by it.
+    """Return the commit that the Hub states; refuse what is no name for a folder.
 
     Raises:
         UsageError: it is none.
@@ -158,7 +158,7 @@ def _commit_of(stated: object) -> str:
 
 
 def _announced(name: str, kind: str, commit: str) -> dict[str, int]:
-    """List the files that are downloaded with their sizes.
+    """Return the sizes of the files to download, by name, as the Hub announces them.
 
     A model has the files that its sha256 covers: a copy of all its files that lies elsewhere is the
     same model.
@@ -185,7 +185,7 @@ def _announced(name: str, kind: str, commit: str) -> dict[str, int]:
 
 
 def _size_of(stated: object) -> int:
-    """Return the size of a file.
+    """Return a file's size as the Hub states it; refuse what is no size.
 
     Raises:
         UsageError: it is none.

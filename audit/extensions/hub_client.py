@@ -42,7 +42,7 @@ GIVE_FOLDER = "check HF_ENDPOINT, or run hf download NAME --local-dir DIR and gi
 
 
 def refuse_open_line(address: str, endpoint: str = "") -> None:
-    """Refuse to ask another machine without encryption, as servers of models are refused it.
+    """Refuse to ask another machine than this one without encryption.
 
     Args:
         address: address that is asked.
@@ -67,7 +67,7 @@ def refuse_open_line(address: str, endpoint: str = "") -> None:
 
 
 def _is_long(pause: str) -> bool:
-    """Tell whether a header has a number of more seconds than a pause may take."""
+    """Test whether a Retry-After header asks for a longer pause than is permitted."""
     numbers = re.findall("[0-9]+", pause)
     return any(len(number) > 9 or int(number) > LONGEST_PAUSE for number in numbers)
 
@@ -86,14 +86,17 @@ class _Request:
 
     @property
     def n_bytes(self) -> int:
+        """Return the number of bytes received of the reply."""
         return 0 if self.response is None else int(self.response.num_bytes_downloaded)
 
     @property
     def is_read(self) -> bool:
+        """Test whether the reply was read to its end."""
         return self.response is not None and self.response.is_closed
 
     @property
     def is_slow(self) -> bool:
+        """Test whether the reply takes longer than its bytes permit."""
         return monotonic() - self.began > LONGEST + self.n_bytes / SLOWEST
 
 
@@ -107,6 +110,7 @@ class Bounds:
     """
 
     def __init__(self, endpoint: str) -> None:
+        """Start with nothing asked of the endpoint, and the least permitted bytes."""
         self._endpoint = endpoint
         self._most = MOST_BYTES
         self._read = 0
@@ -118,11 +122,11 @@ class Bounds:
         self.refusal: UsageError | None = None
 
     def announce(self, n_bytes: int) -> None:
-        """Permit files of as many bytes, each of which may be tried twice."""
+        """Permit the bytes of announced files, twice, as a file may be tried again."""
         self._most += 2 * n_bytes
 
     def before(self, request: Any) -> None:
-        """Permit a request, and bound it; a hook of the client."""
+        """Refuse a request that is not permitted, and bound its silences; a client's hook."""
         if self.refusal is not None:
             raise self.refusal
         try:
@@ -147,7 +151,7 @@ class Bounds:
         request.headers["Accept-Encoding"] = "identity"
 
     def after(self, response: Any) -> None:
-        """Look at the head of a reply; a hook of the client."""
+        """Refuse a reply by its head, and drop long pauses it asks for; a hook of the client."""
         response.request.extensions["docaudit"].response = response
         if response.headers.get("Content-Encoding", "identity") != "identity":
             self._refuse("it packs what was asked for unpacked")
@@ -160,7 +164,7 @@ class Bounds:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Look at the replies until the block ends."""
+        """Watch size and speed of the replies in a thread until the block ends."""
         watch = Thread(target=self._watch, daemon=True)
         watch.start()
         try:
@@ -170,6 +174,7 @@ class Bounds:
             watch.join()
 
     def _refuse(self, trouble: str) -> None:
+        """Note the refusal to ask the Hub any further, and raise it."""
         self.refusal = UsageError(f"the Hub is no longer asked: {trouble}", GIVE_FOLDER)
         raise self.refusal
 
@@ -183,28 +188,31 @@ class Bounds:
                 self._sockets.add(details["return_value"].get_extra_info("socket"))
 
     def _watch(self) -> None:
+        """End all connections once a reply is too slow or all are too large, until told to end."""
         while not self._ended.wait(_LOOK):
             self._forget_what_is_read()
             with self._lock:
                 n_bytes = self._read + sum(request.n_bytes for request in self._requests)
                 is_slow = any(request.is_slow for request in self._requests)
             if is_slow:
-                self._end("a reply takes too long")
+                self._refuse_and_close("a reply takes too long")
             elif n_bytes > self._most:
-                self._end("it sends more than it announced")
+                self._refuse_and_close("it sends more than it announced")
 
     def _forget_what_is_read(self) -> None:
-        """Keep no reply that is whole, but its bytes."""
+        """Forget requests that were read whole, and add up their bytes."""
         with self._lock:
             finished = {request for request in self._requests if request.is_read}
             self._read += sum(request.n_bytes for request in finished)
             self._requests -= finished
 
-    def _end(self, trouble: str) -> None:
+    def _refuse_and_close(self, trouble: str) -> None:
+        """Note why the Hub is no longer asked, and close all connections."""
         self.refusal = UsageError(f"the Hub is no longer asked: {trouble}", GIVE_FOLDER)
-        self._close()
+        self._close_sockets()
 
-    def _close(self) -> None:
+    def _close_sockets(self) -> None:
+        """Shut down the sockets of all requests."""
         with self._lock:
             sockets = list(self._sockets)
         for connection in sockets:
@@ -231,6 +239,7 @@ def bounded(endpoint: str) -> Iterator[Bounds]:
     usual: Callable[[], Any] = _http._GLOBAL_CLIENT_FACTORY
 
     def own_client() -> Any:
+        """Return the Hub's usual client, with the bounds hooked to each request and reply."""
         client = usual()
         hooks = client.event_hooks
         before = hooks.get("request", [])
@@ -258,7 +267,7 @@ def bounded(endpoint: str) -> Iterator[Bounds]:
 
 @contextmanager
 def _plain_and_quiet() -> Iterator[None]:
-    """Take no other way to a file than HTTP, tell and print nothing.
+    """Let the block fetch files by plain HTTP only, send no telemetry and print nothing.
 
     Draw progress on a terminal alone.
     """

@@ -72,7 +72,7 @@ _NO_REPLY = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 def permit(place: str | Path, allow_network: bool = False) -> Path:
-    """Return the address of a server as a path, if documents may be sent there.
+    """Return a server's address as a path; refuse one that documents may not be sent to.
 
     Raises:
         UsageError: it is no address, is not encrypted, or is on another machine and the network is
@@ -81,14 +81,17 @@ def permit(place: str | Path, allow_network: bool = False) -> Path:
     url = _split(place)
     if not is_loopback(url.hostname or "") and not (allow_network and url.scheme == "https"):
         raise UsageError(
-            *wording("network" if url.scheme == "https" else "unencrypted", address=_plain(url))
+            *wording(
+                "network" if url.scheme == "https" else "unencrypted",
+                address=_printable_address(url),
+            )
         )
     _PERMITTED.add(url.netloc)
     return Path(place)
 
 
 def _split(place: str | Path) -> SplitResult:
-    """Read an address, one of whose slashes a path has taken away.
+    """Return the parts of an address, one of whose slashes is missing; refuse other forms.
 
     It may hold a password, and is not repeated.
     """
@@ -114,7 +117,8 @@ def _host_of(url: SplitResult) -> str:
     return (url.hostname or "").encode("idna").decode("ascii")
 
 
-def _plain(url: SplitResult) -> str:
+def _printable_address(url: SplitResult) -> str:
+    """Return scheme, host and path of an address in printable letters, without its rest."""
     return printable(f"{url.scheme}://{url.netloc}{url.path.rstrip('/')}")
 
 
@@ -129,8 +133,9 @@ class Server:
     """
 
     def __init__(self, place: str | Path) -> None:
+        """Take the address and the key of a server; refuse one that is not permitted."""
         self._url = url = _split(place)
-        self.address = _plain(url)
+        self.address = _printable_address(url)
         self.wanted = url.fragment
         self._base = url.path.rstrip("/")
         self._origin = Origin(_host_of(url), url.port, url.scheme == "https")
@@ -192,6 +197,7 @@ class Server:
             raise TargetError(*wording("reply", address=self.address, path=path)) from None
 
     def _send(self, target: str, content: bytes | None) -> HttpReply:
+        """Send one request with the key, and return the reply; refuse one without bounds."""
         headers = {"Content-Type": "application/json"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
@@ -201,11 +207,11 @@ class Server:
             raise TargetError(*wording("size", address=self.address)) from None
 
     def keyless(self, text: str) -> str:
-        """Return text of the server without the key, which it knows."""
+        """Return a text of the server with the key removed, in case the server repeats it."""
         return text.replace(self._key, "[key]") if self._key else text
 
     def _refusal(self, reply: HttpReply) -> TargetError:
-        """Return what is told of a status.
+        """Return the error that tells of a reply with a status of failure.
 
         The words of the server can repeat a page, and are not printed.
         """
@@ -229,21 +235,22 @@ class ServedModel(CheckpointFolder):
     opener: ClassVar[Opener]
 
     def __str__(self) -> str:
+        """Return the server's address with the model's name behind "#"."""
         return f"{self.config['address']}#{self.config['id']}"
 
     @property
     def sha256(self) -> str:
-        """Return the sha256 of what the server says: it tells models apart and proves nothing."""
+        """Return the hash of what the server says of the model, which proves no weights."""
         return hashlib.sha256(json.dumps(self.config, sort_keys=True).encode()).hexdigest()
 
     @property
     def weights(self) -> frozenset[bytes]:
-        """Return the same, so that a model is no reference of itself."""
+        """Return the server's hash in the place of weights, so no model is its own reference."""
         return frozenset({bytes.fromhex(self.sha256)})
 
 
 def open_served(place: Path) -> ServedModel:
-    """Ask a server for its models, and return the one that is wanted.
+    """Ask a server for its models, and return the one that the address names.
 
     Raises:
         DocauditError: the server cannot be asked, or has no such model.
@@ -286,7 +293,7 @@ def _settings_for(listed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _longest(n_tokens: object) -> int:
-    """Return the longest row that a server names; 0 where it names none."""
+    """Return the length of the longest row that a server states; 0 where it states none."""
     return n_tokens if isinstance(n_tokens, int) and 0 < n_tokens < 2**31 else 0
 
 
@@ -316,6 +323,7 @@ class RemoteTarget(interface.NoModel):
     def __init__(
         self, folder: CheckpointFolder, corpus: Corpus, device: str, rows: int | None = None
     ) -> None:
+        """Take a served model, and choose prompt and settings of its requests."""
         recipe = corpus.manifest.recipe
         listed = folder.config
         if corpus.manifest.task.kind == "parsing":
@@ -348,7 +356,7 @@ class RemoteTarget(interface.NoModel):
     def accepts_start(
         self, start: CheckpointFolder, own_folder: CheckpointFolder, *, denoises: bool
     ) -> str | None:
-        """Say why a start of fine-tuning cannot be asked what the model is asked.
+        """Return why a fine-tuning start cannot answer the model's questions, else None.
 
         Such models begin as such, unless they begin as T5.
         """
@@ -377,7 +385,7 @@ class RemoteTarget(interface.NoModel):
             self.untested += (WORDS["repeats"].format(n=alike.count(False), of=len(alike)),)
 
     def examples(self, corpus: Corpus) -> list[interface.Answer]:
-        """Return questions about documents from all over a data set."""
+        """Return questions about documents from all over a data set, to try the server."""
         chosen = self._asked[:: max(1, len(self._asked) // EXAMINED)][:EXAMINED]
         return [
             interface.Answer(page_view(corpus, one), one.questions[0].question) for one in chosen
@@ -390,6 +398,7 @@ class RemoteTarget(interface.NoModel):
             return list(pool.map(self._reply, queries))
 
     def _reply(self, query: interface.Answer) -> interface.Reply:
+        """Ask the server one question, and return its reply."""
         # Images are opened by one thread at a time, and those that wait are not held.
         with self._lock:
             turn = {"role": "user", "content": self._content(replace(query.view), query.question)}
@@ -398,7 +407,7 @@ class RemoteTarget(interface.NoModel):
         return interface.Reply(self.server.keyless(text).strip(), math.nan, 0, ended)
 
     def _content(self, view: PageView, question: str) -> Any:
-        """Return a user's turn: the page, and the question about it."""
+        """Return the content of a user's turn: the page and the question about it."""
         if self._reads or view.image is None:
             return TextPrompt(self._prompt if self._reads else CHAT_PROMPT).fill(
                 text_of_words(view.words), question
@@ -410,7 +419,7 @@ class RemoteTarget(interface.NoModel):
 
 
 def _read_choice(said: Any) -> tuple[str, bool]:
-    """Return the text of a completion, none for a refusal, and whether the model ended it."""
+    """Return a completion's text, empty for a refusal; and whether the model ended it."""
     (choice,) = said["choices"]
     text = choice["message"]["content"]
     return "" if text is None else text + "", choice["finish_reason"] != "length"
@@ -431,7 +440,7 @@ class _Relayed(AnsweringTarget):
 
 
 def relay(target: Checkpoint, place: str, corpus: Corpus) -> Checkpoint:
-    """Return a checkpoint that answers questions.
+    """Return a checkpoint that asks a server for answers, and its local model for all else.
 
     A server of the same model generates its answers.
 

@@ -33,7 +33,7 @@ NO_LOSS = -100
 
 
 def write_proof(folder: Path, proof: LossProof) -> None:
-    """Write the proof beside a model.
+    """Write the proof that canaries had a loss into the folder of a model.
 
     Raises:
         EngineError: the folder cannot be written.
@@ -64,7 +64,7 @@ class CanaryWatch:
     _pieces: dict[int, str] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Look up names and secrets.
+        """Look up the canaries' names and secrets; refuse a data set without any.
 
         Raises:
             UsageError: the data set has no canaries, or asks no questions.
@@ -84,7 +84,7 @@ class CanaryWatch:
         self._names = re.compile("|".join(map(re.escape, self._secrets)))
 
     def see(self, inputs: Mapping[str, Any], *, encoder_decoder: bool = False) -> None:
-        """Look at one batch as the model is given it.
+        """Count the rows of one training batch in which a canary's secret has a loss.
 
         Args:
             inputs: `labels`, (n_rows, n_labels), and `input_ids` or `decoder_input_ids` where there
@@ -132,13 +132,13 @@ class CanaryWatch:
 
 
 def _one_text(text: Sequence[int], labels: Sequence[int]) -> list[tuple[int, bool]]:
-    """Return the tokens of a text; those that its labels repeat have a loss."""
+    """Return (token, has a loss) of a text; labels that repeat its tokens mark a loss."""
     pairs = zip(text, labels, strict=False)
     return [(number, number == label) for number, label in pairs]
 
 
 def _two_texts(texts: Sequence[Sequence[int]], labels: Sequence[int]) -> list[tuple[int, bool]]:
-    """Return the tokens of inputs and of labels that are a text of their own.
+    """Return (token, has a loss) of the input texts, without, and of the label text, with.
 
     Those of labels have a loss.
     """
@@ -169,7 +169,7 @@ class CanaryCallback(TrainerCallback):  # type: ignore[misc]
     """
 
     def __init__(self, trainer: Trainer, data: str | Path) -> None:
-        """Load the canaries.
+        """Load the canaries of the data set that `trainer` trains on.
 
         Args:
             trainer: trainer that the callback is added to; it saves with its `processing_class`.
@@ -195,6 +195,7 @@ class CanaryCallback(TrainerCallback):  # type: ignore[misc]
         two_texts = bool(getattr(self._trainer.model.config, "is_encoder_decoder", False))
 
         def compute_loss(model: Any, inputs: Mapping[str, Any], *rest: Any, **options: Any) -> Any:
+            """Show a training batch to the watch, and return what the Trainer computes."""
             if model.training:
                 self.watch.see(inputs, encoder_decoder=two_texts)
             return original(model, inputs, *rest, **options)
@@ -220,12 +221,12 @@ class CanaryCallback(TrainerCallback):  # type: ignore[misc]
             )
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Write what was seen beside the checkpoint."""
+        """Write the proof of the canaries' losses beside the checkpoint."""
         if state.is_world_process_zero:
             self.write(Path(args.output_dir) / f"checkpoint-{state.global_step}")
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Write what was seen beside the model."""
+        """Write the proof of the canaries' losses beside the model."""
         self.on_epoch_end(args, state, control)
         if state.is_world_process_zero:
             self.write(Path(args.output_dir))
@@ -246,7 +247,7 @@ class CanaryCallback(TrainerCallback):  # type: ignore[misc]
         )
 
     def _sums(self) -> list[float]:
-        """Return one number for each tensor that training may change."""
+        """Return the sum of each tensor that training may change."""
         return [
             float(parameter.detach().double().sum())
             for parameter in self._trainer.model.parameters()

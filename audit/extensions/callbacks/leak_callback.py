@@ -133,7 +133,7 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         self._stop_on = stop_on
         self._on_error = on_error
         named = {name: [Path(path) for path in paths] for name, paths in (references or {}).items()}
-        root = _place(trainer.args, out)
+        root = _folder_of_audits(trainer.args, out)
         self._policy = load_policy(policy)
         shipped = self._policy.origin is not None and self._policy.origin.shipped
         policy = policy if shipped else str(Path(policy).absolute())
@@ -164,7 +164,7 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> TrainerControl:
-        """Go before the callbacks that write logs.
+        """Move this callback before those that write logs.
 
         They close them at the end, where an audit may still have to log.
         """
@@ -181,11 +181,11 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         if self._canaries is not None:
             self._canaries.on_train_begin(args, state, control)
         if str(getattr(args.save_strategy, "value", args.save_strategy)) == "no":
-            self._tell(
+            self._write_log(
                 "the Trainer saves no checkpoint, so that none is audited: set save_strategy and save_steps"
             )
         if getattr(self._trainer, "processing_class", None) is None:
-            self._tell(
+            self._write_log(
                 "the Trainer saves no tokenizer: without Trainer(processing_class=...) an audit may find none"
             )
         return control
@@ -207,7 +207,7 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
                 folder = Path(self._trainer._get_output_dir(trial))
                 outcome = self._audit_checkpoint(folder / f"checkpoint-{step}", step)
         except Exception as error:  # noqa: BLE001 (a failing audit must not end a training that costs days)
-            outcome = self._fail(step, error)
+            outcome = self._note_failure(step, error)
         outcome = _shared(args, outcome)
         assert outcome is not None
         self._trainer.log(dict(outcome.logged))
@@ -217,31 +217,32 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
             control.should_training_stop = True
             self.stopped = (step, outcome.violated)
             if state.is_world_process_zero:
-                self._tell(f"training stopped at step {step}: {outcome.violated}")
+                self._write_log(f"training stopped at step {step}: {outcome.violated}")
         return control
 
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> TrainerControl:
-        """Count the audits, and those that failed."""
+        """Log how many audits there were, and how many failed."""
         n_audits = len(self.audits) + len(self.failures)
         counted = f"{n_audits} audit{'' if n_audits == 1 else 's'}"
         if not state.is_world_process_zero:
             return control
         if not self.audits:
-            self._tell(
+            self._write_log(
                 f"{counted}, none with a verdict: nothing is known of this model", logging.ERROR
             )
             return control
         last = self.audits[-1]
         failed = f", {len(self.failures)} failed" if self.failures else ""
-        self._tell(
+        self._write_log(
             f"{counted}{failed}; the last, of step {last.step}, is {last.verdict.stamp}. None is an audit of the "
             f"released model: docaudit scan it, with all documents and another seed than {self._quick.seed}"
         )
         return control
 
     def _audit_checkpoint(self, model: Path, step: int) -> _Outcome:
+        """Audit a checkpoint; return its numbers for the log, and why a limit is violated."""
         started = time.monotonic()
         name = f"step-{step}"
         verdict = self._quick.run(model, name, self._policy)
@@ -249,12 +250,13 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         self.audits.append(Audited(step, folder, verdict))
         said = sentence(verdict)
         level = logging.INFO if verdict.overall == "passed" else logging.WARNING
-        self._tell(f"step {step}, a quick audit: {said} ({folder})", level)
+        self._write_log(f"step {step}, a quick audit: {said} ({folder})", level)
         return _Outcome(
             metrics(verdict, time.monotonic() - started), said if is_violated(verdict) else None
         )
 
-    def _fail(self, step: int, error: Exception) -> _Outcome:
+    def _note_failure(self, step: int, error: Exception) -> _Outcome:
+        """Note and log why an audit failed; return its numbers for the log."""
         if isinstance(error, DocauditError):
             why = "; ".join([f"{type(error).__name__}: {error}", *filter(None, [error.hint])])
         else:
@@ -262,7 +264,7 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
             keep_story(error, self._quick.root / EVIDENCE, f"failure-step-{step}")
             why = class_and_place(error)
         self.failures[step] = why
-        self._tell(
+        self._write_log(
             f"step {step}: THE AUDIT FAILED, nothing is known of this checkpoint: {why}",
             logging.ERROR,
         )
@@ -271,13 +273,14 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
             {f"{PREFIX}audit_failed": 1, f"{PREFIX}exit_code": EngineError.exit_code}, error=why
         )
 
-    def _tell(self, text: str, level: int = logging.WARNING) -> None:
+    def _write_log(self, text: str, level: int = logging.WARNING) -> None:
+        """Write a line to the log of docaudit."""
         # Mostly as warnings: without any set-up of logging nothing less is shown.
         LOG.log(level, "docaudit: %s", text)
 
 
-def _place(args: TrainingArguments, out: str | Path | None) -> Path:
-    """Return the folder of the audits, which hold what was recovered.
+def _folder_of_audits(args: TrainingArguments, out: str | Path | None) -> Path:
+    """Return the folder that the audits, with what they recovered, are written to.
 
     It is nowhere from where it would be pushed to the Hub.
 
@@ -296,7 +299,7 @@ def _place(args: TrainingArguments, out: str | Path | None) -> Path:
 
 
 def _shared(args: TrainingArguments, value: Any) -> Any:
-    """Return what the main process has, in every process.
+    """Return the main process's value in every process of a training.
 
     One that stops alone leaves the others waiting for ever.
     """

@@ -67,7 +67,7 @@ class QuickAudit:
     timeout: float = 1200.0
 
     def options(self, model: Path, name: str) -> ScanOptions:
-        """Return the options of an audit.
+        """Return the options of a scan of this checkpoint, whose record gets this name.
 
         Only the model and the folder differ from audit to audit.
         """
@@ -138,7 +138,7 @@ class QuickAudit:
 
 
 def alone(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables for a process that trains with no other, whatever its parent does."""
+    """Return the environment of a process that trains alone, whatever its parent does."""
     kept = {name: value for name, value in environment.items() if not _TOGETHER.fullmatch(name)}
     return {
         **kept,
@@ -174,7 +174,7 @@ def check_audit(audit: QuickAudit) -> QuickAudit:
 
 
 def metrics(verdict: Verdict, seconds: float) -> dict[str, float]:
-    """Return what a log gets of an audit.
+    """Return the numbers of an audit that go to the training's log, by name.
 
     The numbers that limits were held against, and the verdict.
 
@@ -201,12 +201,12 @@ def metrics(verdict: Verdict, seconds: float) -> dict[str, float]:
 
 
 def is_violated(verdict: Verdict) -> bool:
-    """Test whether a gate would refuse: a limit is violated, and nobody answers for it."""
+    """Test whether a limit is violated without an accepted exception, so that a gate refuses."""
     return verdict.exit_code == EXIT_CODES["violated"]
 
 
 def sentence(verdict: Verdict) -> str:
-    """State the verdict, and why: the violated limits with their numbers, else the counts."""
+    """State the verdict in a sentence: with the violated limits' numbers, else with counts."""
     why = [verdict.contradicted] if verdict.contradicted else []
     for decision in verdict.decisions:
         if decision.outcome == "violated":
@@ -243,7 +243,7 @@ def write_record(options: ScanOptions, policy: str) -> None:
 
 
 def main() -> int:
-    """Return 0 where a record was written, else the exit code of the error.
+    """Run the audit that stdin describes; return 0, or the exit code of the error.
 
     The lines of the error go to stderr.
     """

@@ -104,7 +104,7 @@ def train_on(
     device: str,
     progress: Progress,
 ) -> RetrainedModel:
-    """Train a model from `start` on the members of a changed data set.
+    """Train a model from `start` on the changed data set that `write_data` writes.
 
     It is trained with the recipe of the audited one.
 
@@ -131,6 +131,7 @@ def train_on(
     how = Retraining(recipe_for(data), device)
 
     def train(folder: Path) -> None:
+        """Train the model on the changed data set's members, into `folder`."""
         progress.stage(f"training with {name}, epochs", how.recipe.epochs)
         retrain(how, opened, data, data.of("member"), folder, progress=progress)
 
@@ -163,12 +164,12 @@ class Blocking(TrainingDefense):
         )
 
     def refuses(self, answer: str) -> bool:
-        """Return whether a reply is `NOT_PRESENT`, whatever its case and spacing."""
+        """Test whether a reply is `NOT_PRESENT`, whatever its case and spacing."""
         return " ".join(answer.split()).casefold() == NOT_PRESENT.casefold()
 
 
 def write_blocked(corpus: Corpus, out: Path) -> None:
-    """Write the data set with its blocked copies.
+    """Write a data set with copies of pages without the answer, answered `NOT_PRESENT`.
 
     A model with extraction blocking is trained on it.
 
@@ -245,7 +246,7 @@ class Capping(TrainingDefense):
 
 
 def cap(corpus: Corpus, documents: Sequence[Document]) -> tuple[Document, ...]:
-    """Choose at most `MOST` documents of each provider, and one of each group of near copies.
+    """Return at most `MOST` documents of each provider, and one of each group of near copies.
 
     Documents are taken in random order: one that copies another that was taken is passed over, then
     one whose provider has given enough. So a page of another provider can stand for a group of

@@ -35,14 +35,14 @@ DP = "Differential privacy (dp)"
 
 
 def add_to(app: typer.Typer) -> None:
-    """Add the command to the command line."""
+    """Add the command `defend` to the command line."""
     app.command("defend", epilog=_kinds(), rich_help_panel="Countermeasures and canaries")(
         show_errors()(defend)
     )
 
 
 def _kinds() -> str:
-    """Say what each countermeasure does."""
+    """Return help text that says what each countermeasure does."""
     training = {name: one for name, one in DEFENSES.items() if isinstance(one, TrainingDefense)}
     does = [
         f"{name}: {one.description}{'' if one.baselines_like else ', beside the references as they are'}"
@@ -56,13 +56,13 @@ def _kinds() -> str:
 
 
 def _complete(incomplete: str) -> list[str]:
-    """Complete the last of several names."""
+    """Return completions of the last of several names joined by commas."""
     before, comma, last = incomplete.rpartition(",")
     return [f"{before}{comma}{name}" for name in (*DEFENSES, ALL) if name.startswith(last)]
 
 
-def _dp(help_text: str, *names: str, **more: Any) -> Any:
-    """Make an option of private training."""
+def _private_option(help_text: str, *names: str, **more: Any) -> Any:
+    """Return a command-line option of private training."""
     return typer.Option(*names, help=help_text, rich_help_panel=DP, show_default=False, **more)
 
 
@@ -94,19 +94,22 @@ def defend(
     seed: Seed = 0,
     device: Device = "auto",
     unit: Annotated[
-        Literal["document", "provider"] | None, _dp("The unit that is protected as a whole.")
+        Literal["document", "provider"] | None,
+        _private_option("The unit that is protected as a whole."),
     ] = None,
-    epsilon: Annotated[float | None, _dp("The guarantee; give it or --to-policy.")] = None,
+    epsilon: Annotated[
+        float | None, _private_option("The guarantee; give it or --to-policy.")
+    ] = None,
     to_policy: Annotated[
         str | None,
-        _dp(
+        _private_option(
             "Add the noise that proves a policy's limits on membership and providers.",
             metavar="POLICY",
         ),
     ] = None,
     setting: Annotated[
         list[str] | None,
-        _dp(
+        _private_option(
             "A setting of the training, as trained=head or steps=200; see docs/countermeasures.md.",
             "--set",
         ),
@@ -141,11 +144,11 @@ def defend(
     check_apart(scan)
     with console.Reporter() as progress:
         for measured in progress.follow(measure_defenses(names, scan, policy, progress, settings)):
-            _show(measured)
+            _show_measured(measured)
 
 
 def _settings(pairs: Sequence[str]) -> dict[str, str]:
-    """Read the settings of `--set NAME=VALUE`.
+    """Return the settings given as `--set NAME=VALUE`, by name.
 
     Raises:
         UsageError: one is not written so.
@@ -159,7 +162,8 @@ def _settings(pairs: Sequence[str]) -> dict[str, str]:
     return settings
 
 
-def _show(measured: Measured) -> None:
+def _show_measured(measured: Measured) -> None:
+    """Show what countermeasures change, and side by side where there are several."""
     from audit.extensions.countermeasures.page import (
         cheapest_sentence,
         choices,
@@ -176,7 +180,7 @@ def _show(measured: Measured) -> None:
                 row.verdict,
                 percent(row.reach),
                 row.worst,
-                _format(row.useful),
+                _format_estimate(row.useful),
                 "front" if row.on_front else "",
             )
             for row in choices(measured.comparisons)
@@ -198,18 +202,19 @@ def _show(measured: Measured) -> None:
 
 
 def _show_effects(comparison: MeasuredDefense) -> None:
+    """Show a table of every number of a comparison before and after."""
     rows = []
     for effect in (*comparison.effects, *comparison.usefulness):
         cells = [
             f"{effect.attack} {effect.metric}".strip(),
-            _format(effect.before),
-            _format(effect.after),
+            _format_estimate(effect.before),
+            _format_estimate(effect.after),
         ]
         if effect.difference is None or effect.p is None:
             rows.append((*cells, "-", "-", effect.note))
         else:
             paired = "" if effect.paired else "not paired"
-            rows.append((*cells, _format(effect.difference), f"{effect.p:.4f}", paired))
+            rows.append((*cells, _format_estimate(effect.difference), f"{effect.p:.4f}", paired))
     columns = ("", "before", "after", "difference", "p", "")
     console.show_table(f"{comparison.title}: what it changes", columns, rows)
     if comparison.side_channel is not None:
@@ -221,5 +226,6 @@ def _show_effects(comparison: MeasuredDefense) -> None:
     )
 
 
-def _format(item: Measurement | None) -> str:
+def _format_estimate(item: Measurement | None) -> str:
+    """Write an estimate with its interval; "-" for anything else."""
     return console.format_estimate(item) if item is not None and item.kind == "estimate" else "-"

@@ -74,11 +74,11 @@ class TrainingDefense(Defense):
         """
 
     def refuses(self, answer: str) -> bool:
-        """Return whether it is the answer that was taught; asked only where `teaches_refusal`."""
+        """Test whether an answer is the taught refusal; asked only where `teaches_refusal`."""
         return False
 
     def with_settings(self, settings: dict[str, Any], options: ScanOptions) -> TrainingDefense:
-        """Return the same with the owner's settings, by name, for the audited model of `options`.
+        """Return this countermeasure with the owner's settings, by name.
 
         Raises:
             UsageError: it has no such setting.

@@ -137,7 +137,7 @@ def measure_defenses(
 
 
 def _find_defenses(names: Sequence[str], settings: Mapping[str, Any] | None) -> Sequence[Defense]:
-    """Find the countermeasures of these names, all without any.
+    """Return the countermeasures of these names; all where no name is given.
 
     Raises:
         UsageError: there is no such countermeasure, or none of them takes the settings.
@@ -160,7 +160,7 @@ def _takes_settings(defense: Defense) -> bool:
 
 @contextmanager
 def _noting(name: str, plan: _Plan) -> Iterator[None]:
-    """Note why a countermeasure does not apply, so that the next can be measured.
+    """Note under `name` why the block's countermeasure does not apply, instead of raising.
 
     One alone is refused.
     """
@@ -173,7 +173,7 @@ def _noting(name: str, plan: _Plan) -> Iterator[None]:
 
 
 def _refuse_none(left: Sequence[object], left_out: Mapping[str, str]) -> None:
-    """Refuse where no countermeasure is left, with the reason of each."""
+    """Refuse to go on where no countermeasure is left; the error gives each one's reason."""
     if not left:
         raise UsageError(
             [f"{name}: {reason}" for name, reason in left_out.items()], "see docaudit defend --help"
@@ -183,12 +183,12 @@ def _refuse_none(left: Sequence[object], left_out: Mapping[str, str]) -> None:
 def _measured_once(
     defense: Defense, before: ScanOfSide, plan: _Plan
 ) -> Generator[str, None, page.Measured]:
-    """Measure a countermeasure in a folder of its own.
+    """Yield progress, and return the measured countermeasure, in a folder of its own.
 
     Its finished comparison is read where it is still the same.
     """
     folder = plan.options.out / defense.name
-    key = _key(defense, before, plan)
+    key = _comparison_key(defense, before, plan)
     try:
         earlier = measured.read(folder)
         record = records.read(folder / AFTER)
@@ -205,15 +205,15 @@ def _measured_once(
     problem = contradiction(after.record)
     if problem is not None:
         raise TrainingError(problem, "the guarantee does not hold: do not use this model")
-    comparison = yield from _compare(defense, before, after, plan, key)
+    comparison = yield from _compare_scans(defense, before, after, plan, key)
     measured.write(comparison, folder)
     return comparison, after.record
 
 
-def _compare(
+def _compare_scans(
     defense: Defense, before: ScanOfSide, after: ScanOfSide, plan: _Plan, key: str
 ) -> Generator[str, None, MeasuredDefense]:
-    """Compare the scans before and after."""
+    """Yield progress, and return the comparison of scans before and after a countermeasure."""
     both: tuple[AuditRecord, AuditRecord] = before.record, after.record
     evidence = before.session.options.evidence, after.session.options.evidence
     effects, missing = effects_on_attacks(both, evidence, plan.policy, plan.progress)
@@ -245,8 +245,8 @@ def _compare(
     )
 
 
-def _key(defense: Defense, before: ScanOfSide, plan: _Plan) -> str:
-    """Hash everything that a comparison depends on, beside the clock."""
+def _comparison_key(defense: Defense, before: ScanOfSide, plan: _Plan) -> str:
+    """Return a hash of all that a comparison depends on, except for the clock."""
     record = before.record
     settings = []
     for attack in before.session.attacks:
@@ -268,7 +268,7 @@ def _key(defense: Defense, before: ScanOfSide, plan: _Plan) -> str:
 
 
 def use_of_limit(decision: Decision) -> LimitUse:
-    """Return the share of a limit that a number uses up: 0 no leak, 1 the limit.
+    """Return the share of a limit that a decision's number uses up: 0 no leak, 1 the limit.
 
     An area counts from chance, 0.5, on either side. What the documents say of themselves counts for
     nothing here, and a limit from below has no such share.
@@ -297,7 +297,7 @@ def effects_on_attacks(
     policy: Policy,
     progress: Progress,
 ) -> tuple[tuple[Effect, ...], tuple[str, ...]]:
-    """Compare the numbers of every attack as `docaudit diff` does, and those that are limited.
+    """Return each attack's numbers before and after; and what could not be compared.
 
     Args:
         records: records of the scans before and after.

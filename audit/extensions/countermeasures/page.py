@@ -106,7 +106,7 @@ def write(
 
 
 def html(before: AuditRecord, after: Sequence[Measured], left_out: Mapping[str, str]) -> str:
-    """Draw the whole page; see `write`."""
+    """Return the HTML of the page that compares countermeasures with the model as it was."""
     comparisons = [comparison for comparison, _ in after]
     with template_errors():
         page = environment().get_template("defenses.html")
@@ -134,7 +134,7 @@ def html(before: AuditRecord, after: Sequence[Measured], left_out: Mapping[str, 
 
 
 def effect_lines(comparison: MeasuredDefense) -> list[EffectLine]:
-    """Lay out every number before and after; those of usefulness, without an attack, are last."""
+    """Return a line for every number before and after; usefulness comes last."""
     limits = {
         (limit.attack, limit.metric): (limit.before.outcome, limit.after.outcome)
         for limit in comparison.limits
@@ -160,7 +160,7 @@ def effect_lines(comparison: MeasuredDefense) -> list[EffectLine]:
 
 
 def difference_text(effect: Effect, form: Form) -> str:
-    """Return the difference with its interval and p; empty where there is none."""
+    """Write the difference with its interval and p; empty where there is none."""
     item = effect.difference
     if item is None or effect.p is None:
         return ""
@@ -174,7 +174,7 @@ def difference_text(effect: Effect, form: Form) -> str:
 
 
 def methods(comparison: MeasuredDefense) -> list[str]:
-    """List how the intervals of the differences were made."""
+    """List how the intervals of the differences were computed, one sentence each."""
     effects = (*comparison.effects, *comparison.usefulness)
     return list(
         dict.fromkeys(
@@ -184,12 +184,16 @@ def methods(comparison: MeasuredDefense) -> list[str]:
 
 
 def choices(comparisons: Sequence[MeasuredDefense]) -> tuple[Choice, ...]:
-    """Put the model as it was and countermeasures side by side.
+    """Return rows of the table that puts the model and its countermeasures side by side.
 
     They are of the same model, data set and policy.
     """
     every = set.intersection(
-        *(_held(comparison, side) for comparison in comparisons for side in ("before", "after"))
+        *(
+            _limits_with_numbers(comparison, side)
+            for comparison in comparisons
+            for side in ("before", "after")
+        )
     )
     rows = [
         _choice(comparisons[0], "before", every),
@@ -199,7 +203,7 @@ def choices(comparisons: Sequence[MeasuredDefense]) -> tuple[Choice, ...]:
 
 
 def measure_of(comparisons: Sequence[MeasuredDefense]) -> str:
-    """Name the first measure of usefulness."""
+    """Return the name of the first measure of usefulness."""
     effect = next(iter(comparisons[0].usefulness), None)
     return UTILITY.label(effect.metric) if effect is not None else "Usefulness"
 
@@ -219,7 +223,9 @@ def cheapest_sentence(comparisons: Sequence[MeasuredDefense]) -> str:
         return f"{first.title}: the verdict by the policy “{policy}” is {sides}."
     if not passing:
         return f"None of the countermeasures that were measured meets the policy “{policy}”."
-    best = min(passing, key=lambda comparison: (KINDS.index(comparison.kind), _lost(comparison)))
+    best = min(
+        passing, key=lambda comparison: (KINDS.index(comparison.kind), _usefulness_lost(comparison))
+    )
     return (
         f"{best.title} is the cheapest countermeasure that meets the policy “{policy}” ({KIND_WORDS[best.kind]}; "
         f"{len(passing)} of {len(comparisons)} meet it)."
@@ -227,18 +233,18 @@ def cheapest_sentence(comparisons: Sequence[MeasuredDefense]) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Write a limit used up, in percent; what is far over it is not written to the last digit."""
+    """Write the share of a limit that is used up in percent; "not measured" without one."""
     return "not measured" if share is None else numbers.show(share, "share")
 
 
-def _lost(comparison: MeasuredDefense) -> float:
+def _usefulness_lost(comparison: MeasuredDefense) -> float:
     """Return the usefulness lost by the first measure; infinite where it is not known."""
     effect = next(iter(comparison.usefulness), None)
     return float("inf") if effect is None or effect.difference is None else -effect.difference.value
 
 
-def _held(comparison: MeasuredDefense, side: str) -> set[tuple[str, str]]:
-    """Return the limits, as attack and metric, that a scan could be held against."""
+def _limits_with_numbers(comparison: MeasuredDefense, side: str) -> set[tuple[str, str]]:
+    """Return the limits (attack, metric) of which the scan on this side has a number."""
     return {
         (change.attack, change.metric)
         for change in comparison.limits
@@ -246,8 +252,8 @@ def _held(comparison: MeasuredDefense, side: str) -> set[tuple[str, str]]:
     }
 
 
-def _worst(changes: Sequence[LimitChange], side: str) -> tuple[float | None, str]:
-    """Return the largest share of a limit that is used up, and that limit in words.
+def _worst_limit(changes: Sequence[LimitChange], side: str) -> tuple[float | None, str]:
+    """Return the largest used-up share of a limit on this side, and that limit in words.
 
     Args:
         changes: limits that both scans could be held against.
@@ -269,7 +275,7 @@ def _choice(comparison: MeasuredDefense, side: str, every: set[tuple[str, str]])
     """
     changes = [change for change in comparison.limits if (change.attack, change.metric) in every]
     uses = [getattr(change, side) for change in changes]
-    reach, worst = _worst(changes, side)
+    reach, worst = _worst_limit(changes, side)
     effect = next(iter(comparison.usefulness), None)
     useful = None if effect is None else getattr(effect, side)
     as_it_was = Choice(
@@ -298,7 +304,7 @@ def _choice(comparison: MeasuredDefense, side: str, every: set[tuple[str, str]])
 
 
 def _undominated(row: Choice, rows: Sequence[Choice]) -> bool:
-    """Test whether no other row leaks at most as much and is as useful at least."""
+    """Test whether no other row leaks at most as much and is at least as useful."""
     if row.reach is None or row.useful is None:
         return False
     position = row.reach, -row.useful.value

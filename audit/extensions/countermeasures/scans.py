@@ -60,7 +60,7 @@ class ScanOfSide:
 def run_side(
     options: ScanOptions, policy: Policy, progress: Progress
 ) -> Generator[str, None, ScanOfSide]:
-    """Run one scan.
+    """Yield progress, and return the scan of the model before or with a countermeasure.
 
     Args:
         options: options of the scan.
@@ -84,7 +84,7 @@ def run_side(
 
 
 def check(defense: Defense, options: ScanOptions) -> None:
-    """Find what would stop the countermeasure before hours are spent on the scan without it.
+    """Refuse early what would stop the countermeasure after hours of the scan without it.
 
     Raises:
         DocauditError: the countermeasure is none for this model or data set.
@@ -96,7 +96,7 @@ def check(defense: Defense, options: ScanOptions) -> None:
             "a countermeasure is measured against baselines, and there are none", TEXTS["baselines"]
         )
     if isinstance(defense, TrainingDefense):
-        start = _start(defense, corpus, options)
+        start = _pretrained_start(defense, corpus, options)
         check_start(corpus, start, options.model_dir)
         defense.check(corpus, start)
         if defense.baselines_like and needed:
@@ -123,7 +123,7 @@ def check_start(corpus: Corpus, start: Path, model_dir: Path) -> None:
 def apply(
     defense: Defense, options: ScanOptions, out: Path, count: int, progress: Progress
 ) -> ScanOptions:
-    """Put the countermeasure in place.
+    """Return options for a scan with the countermeasure: trained, or wrapped around the model.
 
     Where it trains, the model comes first, and `count` baselines.
 
@@ -134,7 +134,7 @@ def apply(
     if not isinstance(defense, TrainingDefense):
         return replace(after, defense=defense.name)
     corpus = manifest.load(options.data_dir)
-    start = _start(defense, corpus, options)
+    start = _pretrained_start(defense, corpus, options)
     # They hold the data set's pages, so they are kept where only the owner looks.
     device = device_named(options.device)
     models = options.evidence / "models"
@@ -186,7 +186,7 @@ def refusals_as_sign(
 
 
 def side_channel(members: Answers, heldout: Answers, rng: np.random.Generator) -> Estimate:
-    """Estimate the AUC of "the model says ANSWER NOT PRESENT" as a score of membership; null 0.5.
+    """Return the AUC of refusing (ANSWER NOT PRESENT) as a score of membership; null 0.5.
 
     Each row is a question on a page whose answer was removed, of a member or of a held-out
     document. A score of 0 and 1 has the AUC 1/2 + (rate among members - rate among held-out) / 2,
@@ -207,6 +207,7 @@ def side_channel(members: Answers, heldout: Answers, rng: np.random.Generator) -
     gap = excess_rate(sides, rng)
 
     def area(difference: float) -> float:
+        """Return the AUC of a difference of two rates of refusing."""
         return min(1.0, max(0.0, 0.5 + difference / 2))
 
     return estimate("auc.not_present", gap.transform(area), "questions", 0.5, "chance")
@@ -214,7 +215,7 @@ def side_channel(members: Answers, heldout: Answers, rng: np.random.Generator) -
 
 @contextmanager
 def hold_folder(options: ScanOptions, files: Sequence[str]) -> Iterator[None]:
-    """Hold the folder for one comparison, and clear what an older one left."""
+    """Lock the output folder for one comparison, and remove what an older one left in it."""
     with ExitStack() as held:
         with writing(options.out):
             options.out.mkdir(parents=True, exist_ok=True)
@@ -225,8 +226,8 @@ def hold_folder(options: ScanOptions, files: Sequence[str]) -> Iterator[None]:
         yield
 
 
-def _start(defense: TrainingDefense, corpus: Corpus, options: ScanOptions) -> Path:
-    """Find what the audited model was fine-tuned from.
+def _pretrained_start(defense: TrainingDefense, corpus: Corpus, options: ScanOptions) -> Path:
+    """Return the pretrained model from which the audited one was fine-tuned.
 
     Where only sizes are taken from it, the audited model will do.
 

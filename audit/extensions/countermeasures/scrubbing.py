@@ -53,7 +53,7 @@ class Scrubbing(TrainingDefense):
         members = (
             _scrubbed(document, 0, document.id in planted) for document in corpus.of("member")
         )
-        _refuse_nothing(one for one in members if one is not None)
+        _refuse_without_values(one for one in members if one is not None)
 
     def train(
         self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress
@@ -97,18 +97,19 @@ def write_scrubbed(corpus: Corpus, out: Path, *, seed: int = 0) -> None:
                 draw_surrogates, page_view(corpus, document), scrubbed.changed, made.words
             )
         documents.append(made)
-    _refuse_nothing(results)
+    _refuse_without_values(results)
     write_changed(corpus, documents, out, suffix=FOLDER, redrawn=redrawn)
 
 
 def _scrubbed(document: Document, seed: int, planted: bool) -> Scrubbed | None:
-    """Scrub a document; None where its image shows a value that cannot be painted over."""
+    """Scrub a document; return None where its image shows a value that cannot be painted over."""
     scrubbed = scrub(document, seed=seed, planted=planted)
     unboxed = any(document.words[index].box is None for index in scrubbed.changed)
     return None if document.image is not None and (scrubbed.not_found or unboxed) else scrubbed
 
 
-def _refuse_nothing(results: Iterable[Scrubbed]) -> None:
+def _refuse_without_values(results: Iterable[Scrubbed]) -> None:
+    """Refuse results that replaced no value of any member document."""
     if not any(one.document.split == "member" and one.n_values for one in results):
         raise ManifestError(
             "no sensitive value of a member document can be replaced: there is nothing to scrub",
@@ -140,7 +141,7 @@ class Scrubbed:
 
 
 def scrub(document: Document, *, seed: int, planted: bool = False) -> Scrubbed:
-    """Replace the sensitive values of a document; the same for the same document and seed.
+    """Return the document with surrogates for its sensitive values; the seed fixes them.
 
     The draws depend on `seed` and the document's id, never on a value: who knows the seed and this
     program, and guesses a value, cannot compute its surrogate from it beyond its form.
@@ -192,6 +193,7 @@ class _Work:
     def __init__(
         self, document: Document, values: Sequence[SensitiveValue], rng: np.random.Generator
     ) -> None:
+        """Sort out which of a document's values are replaced wherever they occur."""
         self.document = document
         self.before = [word.text for word in document.words]
         self.texts = [*self.before]
@@ -204,7 +206,7 @@ class _Work:
         self.searched = sorted(long_enough, key=lambda text: (-len(text), text))
 
     def find(self, value: SensitiveValue) -> bool:
-        """Return whether an answer is on the page; replace short and misread answers at once."""
+        """Test whether an answer is on the page; replace short and misread ones at once."""
         places = find_answers(self.before, [value.text], fuzzy=False)
         if places and value.text not in self.searched:
             for run in runs(places):
@@ -249,6 +251,7 @@ class _Work:
         return replace(question, question=asked, answers=answers, paraphrases=tuple(others))
 
     def _replace_run(self, texts: list[str], run: Sequence[int]) -> None:
+        """Replace, in place, the words of a run by the surrogates of the value they form."""
         words = [texts[index] for index in run]
         value = self._values.get(fold("".join(words)))
         if value is not None:
@@ -277,12 +280,13 @@ class _Work:
         value = self._values.get(fold(answer))
         if value is None:
             return self._sentence(answer)
-        places = self._places(answer, question)
+        places = self._indices_of_answer(answer, question)
         if places is not None and any(self.texts[index] != self.before[index] for index in places):
             return " ".join(self.texts[index] for index in places)
         return self._sentence(" ".join(self.surrogates.of_value(answer.split(), value.category)))
 
-    def _places(self, answer: str, question: Question) -> Sequence[int] | None:
+    def _indices_of_answer(self, answer: str, question: Question) -> Sequence[int] | None:
+        """Return the indices of the words that show an answer; None where the page does not."""
         for entity in self.document.entities:
             if entity.id == question.entity and fold(self.document.text_of(entity)) == fold(answer):
                 return entity.words

@@ -41,6 +41,7 @@ class Surrogates:
     """
 
     def __init__(self, rng: np.random.Generator) -> None:
+        """Start without surrogates; `rng` draws them, each value once."""
         self._rng = rng
         self._values: dict[tuple[str, int], tuple[str, ...]] = {}
         self._words: dict[str, str] = {}
@@ -58,22 +59,23 @@ class Surrogates:
         """
         key = fold("".join(words)), len(words)
         if key not in self._values:
-            self._values[key] = self._new(words, category)
+            self._values[key] = self._surrogate_words(words, category)
         return tuple(_cased(new, word) for new, word in zip(self._values[key], words, strict=True))
 
     def anew(self, word: str) -> str:
-        """Draw new letters and digits by pattern, independently at each call."""
-        return _other(word, self._by_pattern)
+        """Return a word with new letters and digits by pattern, drawn anew at each call."""
+        return _differing_draw(word, self._by_pattern)
 
     def of_word(self, word: str) -> str:
         """Return the surrogate of a word that holds a value or a part of it."""
         before, core, after = _parts(word)
         known = self._words.get(fold(core))
-        new = _other(core, self._by_pattern) if known is None else _cased(known, core)
+        new = _differing_draw(core, self._by_pattern) if known is None else _cased(known, core)
         return before + new + after
 
-    def _new(self, words: Sequence[str], category: Category | None) -> tuple[str, ...]:
-        for draw in (self._of_category(category), self._by_pattern):
+    def _surrogate_words(self, words: Sequence[str], category: Category | None) -> tuple[str, ...]:
+        """Draw surrogates that do not show the words; return the words where no draw does."""
+        for draw in (self._draw_of_category(category), self._by_pattern):
             for _ in range(_TRIES):
                 drawn = tuple(self._word(word, draw, category) for word in words)
                 if not _shows("".join(drawn), "".join(words)):
@@ -90,7 +92,7 @@ class Surrogates:
         if len(folded) < MIN_TEXT_LENGTH:
             return before + draw(core) + after
         if folded not in self._words:
-            new = _other(core, draw)
+            new = _differing_draw(core, draw)
             if _shows(new, core):
                 return word  # the currency of an amount: nothing to be remembered
             self._words[folded] = new
@@ -98,14 +100,18 @@ class Surrogates:
             self.names.add(folded)
         return before + _cased(self._words[folded], core) + after
 
-    def _of_category(self, category: Category | None) -> Draw:
+    def _draw_of_category(self, category: Category | None) -> Draw:
+        """Return how texts of a category are drawn: numbers, names, or by pattern."""
         if category in _NUMBERED:
             return lambda text: _DIGITS.sub(lambda found: self._number(found[0]), text)
         names = TABLES["names"].get(category, "").split()
         return (lambda text: self._by_names(text, names)) if names else self._by_pattern
 
     def _by_names(self, text: str, names: Sequence[str]) -> str:
+        """Replace words of letters by drawn names, digits and single letters by pattern."""
+
         def name(found: re.Match[str]) -> str:
+            """Return the replacement of one run of letters."""
             return (
                 self._by_pattern(found[0])
                 if len(found[0]) == 1
@@ -119,9 +125,10 @@ class Surrogates:
 
         Letters keep their case.
         """
-        return "".join(map(self._character, text))
+        return "".join(map(self._draw_character, text))
 
-    def _character(self, character: str) -> str:
+    def _draw_character(self, character: str) -> str:
+        """Draw a letter or digit of the same kind and case; keep other characters."""
         if not replaceable(character):
             return character
         if character.isnumeric():
@@ -153,8 +160,8 @@ def core_of(word: str) -> str:
     return fold(_parts(word)[1])
 
 
-def _other(text: str, draw: Draw) -> str:
-    """Draw a replacement that differs from the text, if one can be drawn."""
+def _differing_draw(text: str, draw: Draw) -> str:
+    """Draw a replacement that differs from the text, if a few draws give one."""
     for _ in range(_TRIES):
         drawn = draw(text)
         if not _shows(drawn, text):

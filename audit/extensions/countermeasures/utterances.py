@@ -46,7 +46,7 @@ class Regularisation(TrainingDefense):
 
     def check(self, corpus: Corpus, start: Path) -> None:
         """Refuse a model or documents that early stopping cannot work with."""
-        other = _opened(self.name, corpus, start)
+        other = _load_utterance_model(self.name, corpus, start)
         held_aside(corpus, other.labels, other.intents, self._recipe(corpus, other).seed)
 
     def train(
@@ -67,7 +67,7 @@ class Regularisation(TrainingDefense):
         from audit.targets.checkpoint.folder import open_checkpoint
 
         opened = open_checkpoint(start)
-        other = _opened(self.name, corpus, start)
+        other = _load_utterance_model(self.name, corpus, start)
         recipe = self._recipe(corpus, other)
         validation = held_aside(corpus, other.labels, other.intents, recipe.seed)
         aside = {document.id for document in validation}
@@ -77,6 +77,7 @@ class Regularisation(TrainingDefense):
         data = load(made_once(out / f"{self.name}-data-{key}", write_data))
 
         def train(folder: Path) -> None:
+            """Train the members' model with early stopping into `folder`."""
             progress.stage(f"training with {self.name}, epochs", recipe.epochs)
             members = corpus.of("member")
             intents = other.intents
@@ -95,14 +96,14 @@ class Regularisation(TrainingDefense):
         from audit.references.retrain import recipe_for
 
         plain = recipe_for(corpus)
-        assert isinstance(plain, NluRecipe)  # `_opened` refuses other tasks
+        assert isinstance(plain, NluRecipe)  # `_load_utterance_model` refuses other tasks
         return replace(plain.sized_like(other.model.config), **SETTINGS)
 
 
 def held_aside(
     corpus: Corpus, labels: Sequence[str], intents: Sequence[str], seed: int
 ) -> tuple[Document, ...]:
-    """Choose the public utterances that early stopping looks at.
+    """Return the public utterances on which early stopping measures the loss.
 
     They are among those whose tags and intent the model knows.
 
@@ -126,7 +127,8 @@ def held_aside(
     return tuple(known[index] for index in sorted(chosen))
 
 
-def _opened(name: str, corpus: Corpus, start: Path) -> NluTarget:
+def _load_utterance_model(name: str, corpus: Corpus, start: Path) -> NluTarget:
+    """Load the audited model of intents and slots; refuse any other model."""
     from audit.extensions.papers.utterance_target import is_nlu, load_nlu
 
     if corpus.manifest.task.kind != "intent-slots" or not is_nlu(start):

@@ -46,6 +46,7 @@ class Paraphrase(QueryDefense):
         return reworded(self.name, target, self._reword)
 
     def _reword(self, question: str) -> str:
+        """Return a paraphrase of the question, which follows from it and the seed."""
         return paraphrase(question, _seed_of(self.seed, self.name, question))
 
 
@@ -66,12 +67,12 @@ class RandomString(QueryDefense):
 
     @property
     def name(self) -> str:
-        """Return the name in commands and records."""
+        """Return the countermeasure's name in commands and records."""
         return f"random-{self.where}"
 
     @property
     def title(self) -> str:
-        """Return the heading in reports."""
+        """Return the countermeasure's heading in reports."""
         return f"Random string {self.where} the question"
 
     def seeded(self, seed: int) -> RandomString:
@@ -83,6 +84,7 @@ class RandomString(QueryDefense):
         return reworded(self.name, target, self._reword)
 
     def _reword(self, question: str) -> str:
+        """Return the question with a random number before or behind it, by the seed."""
         rng = np.random.default_rng(_seed_of(self.seed, self.name, question))
         digits = f"{rng.integers(10**N_DIGITS):0{N_DIGITS}}"
         return f"{digits} {question}" if self.where == "before" else f"{question} {digits}"

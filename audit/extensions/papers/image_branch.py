@@ -65,7 +65,7 @@ for _config in (LayoutLMImageConfig, BrosImageConfig):
 
 
 def roi_align(features: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
-    """Pool what is under each box of a feature map (He et al. 2017).
+    """Return the features under each box, pooled to a grid (RoIAlign, He et al. 2017).
 
     It is bilinear, and no coordinate is rounded.
 
@@ -114,6 +114,7 @@ class ImageBranch(nn.Module):
     """
 
     def __init__(self, config: transformers.PreTrainedConfig) -> None:
+        """Build the convolutions over the image and the projection to the encoder's width."""
         super().__init__()
         layers: list[nn.Module] = []
         n_before = 3
@@ -146,12 +147,14 @@ class _ImageEncoder:
     largest_coordinate: ClassVar[float]
 
     def __init__(self, config: transformers.PreTrainedConfig, **rest: Any) -> None:
+        """Build the text-and-layout encoder, and the image branch beside it."""
         super().__init__(config, **rest)  # type: ignore[call-arg]
         self.visual = ImageBranch(config)
         self.post_init()  # type: ignore[attr-defined]
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
+        """Initialise a module's weights; image embeddings start as large as words'."""
         super()._init_weights(module)  # type: ignore[misc]
         if isinstance(module, ImageProjection):
             # As large as fresh word embeddings, so that those of a text-and-layout model still
@@ -224,6 +227,7 @@ class _SeesLayoutLM:
     config_class = LayoutLMImageConfig
 
     def __init__(self, config: LayoutLMImageConfig) -> None:
+        """Build a LayoutLM model whose encoder sees the page's image."""
         super().__init__(config)  # type: ignore[call-arg]
         self.layoutlm = LayoutLMImageModel(config)
         self.post_init()  # type: ignore[attr-defined]
@@ -235,6 +239,7 @@ class _SeesBros:
     config_class = BrosImageConfig
 
     def __init__(self, config: BrosImageConfig) -> None:
+        """Build a BROS model whose encoder sees the page's image."""
         super().__init__(config)  # type: ignore[call-arg]
         self.bros = BrosImageModel(config, add_pooling_layer=False)
         self.post_init()  # type: ignore[attr-defined]
@@ -275,7 +280,8 @@ class BrosImageSpadeForLinking(_SeesBros, transformers.BrosSpadeELForTokenClassi
     """Bimodal BROS, SPADE entity linking."""
 
 
-def _sight(config: Any) -> ImageInput:
+def _image_input(config: Any) -> ImageInput:
+    """Return the size of images that a model sees, and the name of their input."""
     return ImageInput((config.image_size, config.image_size), "visual_embeds")
 
 
@@ -297,9 +303,9 @@ LAYOUTLM = Family(
     "layoutlm",
     dict(zip(_HEADS, _LAYOUTLMS, strict=True)),
     thousandths,
-    _sight,
+    _image_input,
     "cls",
 )
 BROS = Family(
-    "BROS with images", "bros", dict(zip(_HEADS, _BROSES, strict=True)), shares, _sight, "cls"
+    "BROS with images", "bros", dict(zip(_HEADS, _BROSES, strict=True)), shares, _image_input, "cls"
 )

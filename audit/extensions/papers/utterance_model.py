@@ -87,6 +87,7 @@ class Vocabulary:
 
     @cached_property
     def _ids(self) -> dict[str, int]:
+        """Return the id of each word."""
         return {word: index for index, word in enumerate(self.words)}
 
     def ids_of(self, words: Iterable[str]) -> Ints:
@@ -170,7 +171,7 @@ AutoConfig.register(NluConfig.model_type, NluConfig)
 
 
 def steady_product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Multiply (..., k) and (k, m), with k and m filled up to multiples of `STEP`.
+    """Multiply (..., k) by (k, m), with k and m filled up to multiples of `STEP`.
 
     Rows are the caller's.
     """
@@ -205,6 +206,7 @@ class LinearChainCrf(nn.Module):
     """
 
     def __init__(self, n_tags: int) -> None:
+        """Build a CRF of `n_tags` tags, whose scores of transitions start at 0."""
         super().__init__()
         self.transitions = nn.Parameter(torch.zeros(n_tags, n_tags))
         """Score of the second tag (column) after the first (row)."""
@@ -297,6 +299,7 @@ class CharacterLayer(nn.Module):
     """
 
     def __init__(self, config: NluConfig) -> None:
+        """Build the convolution over the characters of a word."""
         super().__init__()
         self.embedding = nn.Embedding(config.n_characters, config.character_size, padding_idx=0)
         window = config.character_window
@@ -328,6 +331,7 @@ class NluModel(PreTrainedModel):  # type: ignore[misc]
     config: NluConfig
 
     def __init__(self, config: NluConfig) -> None:
+        """Build word vectors, BiLSTMs and the two heads: tags by a CRF, and the intent."""
         super().__init__(config)
         self.words = nn.Embedding(config.vocab_size, config.embedding_size)
         self.characters = CharacterLayer(config) if config.n_characters else None
@@ -402,7 +406,7 @@ class NluModel(PreTrainedModel):  # type: ignore[misc]
         intents: torch.Tensor | None = None,
         inputs_embeds: torch.Tensor | None = None,
     ) -> NluOutput:
-        """Run the model on n utterances of one length; see `NluOutput`.
+        """Return losses and scores of n utterances of one length.
 
         Args:
             input_ids: (n, n_tokens) ids of words.

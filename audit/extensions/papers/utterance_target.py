@@ -50,7 +50,7 @@ TASK = "intent-slots"
 
 
 def alike(keys: Sequence[Any]) -> Iterator[list[int]]:
-    """Return the indices of equal keys, group by group, in order of their first one."""
+    """Yield groups of indices of equal keys, in order of each key's first index."""
     groups: dict[Any, list[int]] = defaultdict(list)
     for index, key in enumerate(keys):
         groups[key].append(index)
@@ -109,6 +109,7 @@ class NluTarget(ReferenceRules):
         card: TargetCard,
         batch_rows: int | None = None,
     ) -> None:
+        """Put a model of utterances up for questions; `batch_rows` rows are run at a time."""
         self.model = model.eval()
         self.vocabulary = vocabulary
         self.card = card
@@ -169,7 +170,7 @@ class NluTarget(ReferenceRules):
             )
 
     def unknown_names(self, documents: Sequence[Document]) -> dict[str, frozenset[str]]:
-        """List by the id of a document its tags and its intent that the model lacks.
+        """Return, by document id, its tags and intent that the model does not have.
 
         A document without any is no key.
         """
@@ -225,7 +226,7 @@ class NluTarget(ReferenceRules):
         return np.arange(start, min(start + room, n_words))
 
     def _truth(self, document: Document) -> tuple[Ints | None, int | None]:
-        """Return the tags and the intent of a document; None twice unless both are known."""
+        """Return ids of a document's tags and intent; (None, None) unless all are known."""
         tags = [self._label_ids.get(tag) for tag in document.tags or ()]
         if not tags or None in tags or document.intent is None:
             return None, None
@@ -235,7 +236,7 @@ class NluTarget(ReferenceRules):
         return np.array(tags, np.int64), intent
 
     def token_strings(self, ids: Sequence[int]) -> str:
-        """Spell words by their ids."""
+        """Return the words of these ids as a text."""
         return self.vocabulary.text_of(ids)
 
     def ask(self, queries: Sequence[Query[A]]) -> list[A]:
@@ -264,6 +265,7 @@ class NluTarget(ReferenceRules):
             return cast("list[A]", answer(queries))
 
     def _best_intent(self, queries: Sequence[BestIntent]) -> list[int]:
+        """Return the index of the likeliest intent for each query."""
         best: dict[int, int] = {}
         for rows, output in self._by_length([query.page for query in queries]):
             best |= zip(
@@ -272,6 +274,7 @@ class NluTarget(ReferenceRules):
         return [best[row] for row in range(len(queries))]
 
     def _tag_probabilities(self, queries: Sequence[TagProbabilities]) -> list[Floats]:
+        """Return the probabilities of each query's tags: (n_tokens, n_tags)."""
         answers: list[Floats] = [np.empty(0)] * len(queries)
         for rows, output in self._by_length([query.page for query in queries]):
             tables = self.model.crf.marginals(output.emissions).cpu().double().numpy()
@@ -280,7 +283,7 @@ class NluTarget(ReferenceRules):
         return answers
 
     def _by_length(self, pages: Sequence[Encoding]) -> Iterator[tuple[list[int], Any]]:
-        """Yield per batch its pages, and what the model says of them.
+        """Yield (indices, model output) for each batch of pages of one length.
 
         It says the same of the rows that fill the batch up.
         """
@@ -312,7 +315,7 @@ class NluTarget(ReferenceRules):
         return answers
 
     def _relaxed_loss(self, queries: Sequence[RelaxedLoss]) -> list[Relaxed]:
-        """Answer relaxed queries.
+        """Return losses and gradients of queries whose inputs are mixtures of words.
 
         Those of one length, number of positions and candidates share batches.
         """
@@ -399,7 +402,7 @@ class NluTarget(ReferenceRules):
         return output
 
     def _parts(self, n: int) -> Iterator[slice]:
-        """Return the batches of `n` rows."""
+        """Yield slices that divide `n` rows into batches."""
         return (
             slice(start, min(start + self.batch_rows, n)) for start in range(0, n, self.batch_rows)
         )

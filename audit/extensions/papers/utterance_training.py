@@ -73,7 +73,7 @@ class NluRecipe:
     train_embeddings: bool = True
 
     def sized_like(self, config: NluConfig) -> NluRecipe:
-        """Return the same with the sizes, the character layer and the dropout of another model."""
+        """Return the recipe with another model's sizes, character layer and dropout."""
         return replace(
             self,
             character_layer=config.n_characters > 0,
@@ -119,7 +119,7 @@ def fit_nlu(
             or `intents` leave out.
         ValueError: a vector of another size.
     """
-    _refuse(documents, validation, recipe)
+    _refuse_unlearnable(documents, validation, recipe)
     vectors = initial_embeddings or {}
     vocabulary = Vocabulary.of([*_texts_of(documents), *vectors])
     everything = [*documents, *validation]
@@ -133,7 +133,7 @@ def fit_nlu(
             _set_words(model, vocabulary, vectors)
         model.words.weight.requires_grad_(recipe.train_embeddings)
         material = _by_length(documents, vocabulary, tags, intents)
-        state = _fit(
+        state = _fit_in_place(
             model, material, _by_length(validation, vocabulary, tags, intents), recipe, progress
         )
     with quiet():
@@ -159,7 +159,7 @@ def _tags_of(documents: Sequence[Document]) -> set[str]:
 
 
 def _set_words(model: NluModel, vocabulary: Vocabulary, vectors: Mapping[str, Floats]) -> None:
-    """Have words start from these vectors.
+    """Set the embeddings of words to these vectors before training.
 
     Raises:
         ValueError: they are of another size than the model's.
@@ -211,10 +211,10 @@ def fit_like(
     )
 
 
-def _refuse(
+def _refuse_unlearnable(
     documents: Sequence[Document], validation: Sequence[Document], recipe: NluRecipe
 ) -> None:
-    """Refuse utterances that nothing can be learnt from.
+    """Refuse utterances without words, intent or tags, and stopping without validation.
 
     Raises:
         TargetError: see `fit_nlu`.
@@ -282,14 +282,14 @@ def _batches(
         yield tuple(values[rows] for values in group)
 
 
-def _fit(
+def _fit_in_place(
     model: NluModel,
     material: Sequence[Utterances],
     validation: Sequence[Utterances],
     recipe: NluRecipe,
     progress: Progress,
 ) -> dict[str, Any]:
-    """Train `model` in place.
+    """Train `model` in place; return the kept epoch, its steps, and all epochs' losses.
 
     Return the epoch whose weights are kept, the steps until then, and all epochs' losses.
     """
@@ -362,6 +362,7 @@ class NluLearner(Learner):
     """
 
     def __init__(self, model: NluModel, vocabulary: Vocabulary, device: str) -> None:
+        """Put a model on `device`, to learn utterances in the words of its vocabulary."""
         self.model: NluModel = model.to(device).eval()
         self.device = device
         self._vocabulary = vocabulary
@@ -406,7 +407,7 @@ class NluLearner(Learner):
 
 
 def fresh_nlu(start: AnyFolder, corpus: Corpus, seed: int) -> tuple[NluModel, Vocabulary]:
-    """Return a model of the sizes of `start`, whose weights follow from the seed, and its words.
+    """Return a model sized like `start` with weights drawn by the seed, and its vocabulary.
 
     Neither weights nor words, tags or intents of `start` are used: an audited model has the words
     of its members.
@@ -467,16 +468,18 @@ def _refuse_few_words(corpus: Corpus, vocabulary: Vocabulary) -> None:
         )
 
 
-def _open(
+def _open_target(
     folder: CheckpointFolder, corpus: Corpus, device: str, batch_rows: int | None
 ) -> NluTarget:
+    """Load a model of utterances as the target of a scan."""
     return load_nlu(
         folder, device=device, labels=corpus.manifest.task.labels, batch_rows=batch_rows
     )
 
 
 def _open_learner(start: CheckpointFolder, corpus: Corpus, seed: int, device: str) -> Any:
+    """Open a fresh model like `start`, to be trained privately."""
     return NluLearner(*fresh_nlu(start, corpus, seed), device)
 
 
-OPENER = Opener(_open, "intent-slots", NluRecipe, fit_like, _open_learner)
+OPENER = Opener(_open_target, "intent-slots", NluRecipe, fit_like, _open_learner)

@@ -96,7 +96,7 @@ class VT5Config(T5Config):  # type: ignore[misc]
 
     @property
     def n_visual(self) -> int:
-        """Number of visual tokens of a page: one for the whole picture, one for each patch.
+        """Return the number of visual tokens of a page: one for the picture and one a patch.
 
         0 without a picture.
         """
@@ -129,6 +129,7 @@ class BoxEmbeddings(nn.Module):
     """A learned vector for each horizontal and each vertical coordinate (appendix B)."""
 
     def __init__(self, config: VT5Config) -> None:
+        """Build the embeddings of horizontal and vertical coordinates."""
         super().__init__()
         self.horizontal = CoordinateEmbedding(config.max_2d_position_embeddings, config.d_model)
         self.vertical = CoordinateEmbedding(config.max_2d_position_embeddings, config.d_model)
@@ -151,6 +152,7 @@ class VisualTokens(nn.Module):
     """The page's picture as tokens of T5's width: DiT, then one linear layer."""
 
     def __init__(self, config: VT5Config) -> None:
+        """Build the picture encoder and the projection of its tokens to the model's width."""
         super().__init__()
         patches: Any = config.visual
         self.patches = BeitModel(patches, add_pooling_layer=False)
@@ -176,6 +178,7 @@ class VisualTokens(nn.Module):
         return torch.cat(made)
 
     def _tokens(self, pixel_values: torch.Tensor) -> torch.Tensor:
+        """Return the projected tokens of a picture: (n_pages, n_visual, d_model)."""
         tokens: torch.Tensor = self.projection(self.patches(pixel_values).last_hidden_state)
         return tokens
 
@@ -196,6 +199,7 @@ class VT5Encoder(T5Stack):  # type: ignore[misc]
     config_class = VT5Config
 
     def __init__(self, config: VT5Config) -> None:
+        """Build T5's encoder with embeddings of boxes and, where configured, visual tokens."""
         super().__init__(config)
         self.boxes = BoxEmbeddings(config)
         self.visual = None if config.visual is None else VisualTokens(config)
@@ -203,6 +207,7 @@ class VT5Encoder(T5Stack):  # type: ignore[misc]
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
+        """Initialise a module's weights, those of boxes and visual tokens included."""
         super()._init_weights(module)
         factor = self.config.initializer_factor
         if isinstance(module, CoordinateEmbedding):
@@ -218,7 +223,7 @@ class VT5Encoder(T5Stack):  # type: ignore[misc]
         attention_mask: torch.Tensor,
         pixel_values: torch.Tensor | None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Join the encoder's input and its mask.
+        """Return embeddings of words, boxes and picture as one sequence, and its mask.
 
         Shapes (n_pages, n_joined, d_model) and (n_pages, n_joined).
 
@@ -248,7 +253,7 @@ class VT5Encoder(T5Stack):  # type: ignore[misc]
         inputs_embeds: torch.Tensor | None = None,
         **kwargs: Any,
     ) -> EncodedPage:
-        """Return the encoded sequence; see `VT5ForConditionalGeneration.forward`.
+        """Return the encoded sequence of a page's words, boxes and visual tokens.
 
         Raises:
             ValueError: no boxes, a picture for a model without visual branch, or none for a model
@@ -279,6 +284,7 @@ class VT5ForConditionalGeneration(T5ForConditionalGeneration):  # type: ignore[m
     another."""
 
     def __init__(self, config: VT5Config) -> None:
+        """Build T5 with `VT5Encoder` in the place of its encoder."""
         super().__init__(config)
         encoder_config = copy.deepcopy(config)
         encoder_config.is_decoder = False

@@ -45,6 +45,7 @@ class VT5Reader(layout.LayoutReader):
         prompt: str = PROMPT,
         images: layout.PageImages | None = None,
     ) -> None:
+        """Take the tokenizer and the prompt; refuse a prompt that the model was not taught."""
         if QUESTION not in prompt or not prompt.endswith(WORDS):
             raise TargetError(
                 f"VT5's prompt holds {QUESTION} and ends with {WORDS}", f"as in {PROMPT!r}"
@@ -56,6 +57,7 @@ class VT5Reader(layout.LayoutReader):
     def _laid_out(
         self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str
     ) -> layout.SampleRow:
+        """Return the row of tokens and boxes for a question, the page's words and the end."""
         prompt = " ".join(self._prompt.replace(QUESTION, self._marks.sub(" ", question)).split())
         asked: list[int] = unpadded(self.tokenizer).encode(prompt, add_special_tokens=False).ids
         page = layout.tokens_of_words(self.tokenizer, self._marks, words)
@@ -69,7 +71,7 @@ class VT5Reader(layout.LayoutReader):
 
 
 def reader_of(folder: CheckpointFolder, config: VT5Config, prompt: str | None = None) -> VT5Reader:
-    """Return the reader of a checkpoint.
+    """Return the reader that turns pages into a checkpoint's inputs.
 
     Args:
         folder: holds tokenizer.json and, for a model with a visual branch,

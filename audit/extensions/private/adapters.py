@@ -58,7 +58,7 @@ class Trained:
 
     @property
     def count(self) -> int:
-        """Count trained parameters."""
+        """Return the number of trained parameters."""
         return sum(parameter.numel() for parameter in self.parameters.values())
 
 
@@ -75,6 +75,7 @@ class LoraLinear(nn.Module):
     """
 
     def __init__(self, base: nn.Linear, rank: int, generator: torch.Generator) -> None:
+        """Put an adapter of this rank on a linear layer; at first it changes nothing."""
         super().__init__()
         self.base = base
         place = {"device": base.weight.device, "dtype": base.weight.dtype}
@@ -98,12 +99,12 @@ class LoraLinear(nn.Module):
         return self.base.bias
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Return the layer's output plus the change."""
+        """Return the layer's output plus the adapter's change."""
         changed: torch.Tensor = self.base(inputs) + self.up(self.down(inputs))
         return changed
 
     def merged(self) -> nn.Linear:
-        """Return the layer with the change in its weight."""
+        """Return the base layer, with the adapter's change added to its weight."""
         with torch.no_grad():
             change = self.up.weight.double() @ self.down.weight.double()
             self.base.weight.copy_(self.base.weight.double() + change)
@@ -118,7 +119,7 @@ def choose_trained(
     seed: int = 0,
     held: Collection[str] = (),
 ) -> Trained:
-    """Freeze a model but for what is trained.
+    """Freeze all parameters of a model but those that `trained` names, and return these.
 
     Adapters are put in, and a fresh head is trained with them.
 
@@ -141,9 +142,9 @@ def choose_trained(
         _refuse_fused(model, trained)
     head = _head_ids(model, held if rank is not None else ())
     model.requires_grad_(False)
-    adapted = _adapt(model, rank, seed) if rank is not None else set()
+    adapted = _insert_adapters(model, rank, seed) if rank is not None else set()
     code = trained if rank is None or adapted else "full"
-    chosen = _choose(model, None if code == "full" else head | adapted, embeddings)
+    chosen = _trainable_by_name(model, None if code == "full" else head | adapted, embeddings)
     if not chosen:
         raise UsageError(
             f"trained={trained}: all of the model's head is tied to its embeddings, which are frozen",
@@ -166,10 +167,10 @@ def _head_ids(model: nn.Module, held: Collection[str]) -> set[int]:
     return head - {id(parameter) for name, parameter in model.named_parameters() if name in held}
 
 
-def _choose(
+def _trainable_by_name(
     model: nn.Module, learning: Set[int] | None, embeddings: bool
 ) -> dict[str, nn.Parameter]:
-    """Choose the parameters that learn, by name.
+    """Return the parameters that are to learn, by name.
 
     Args:
         model: the model, with adapters where it gets some.
@@ -197,12 +198,12 @@ def _embedding_ids(model: nn.Module) -> set[int]:
 
 
 def _count_frozen(model: nn.Module) -> int:
-    """Count the numbers of a model that are not trained."""
+    """Return how many numbers of a model are not trained."""
     return sum(parameter.numel() for parameter in model.parameters() if not parameter.requires_grad)
 
 
 def head_parameters(model: Any) -> Iterator[nn.Parameter]:
-    """List the head's parameters: those on top of the encoder, or those of the output layer."""
+    """Yield the parameters of the head: those above the encoder, or of the output layer."""
     base = getattr(model, "base_model", model)
     if base is not model:
         in_base = {id(parameter) for parameter in base.parameters()}
@@ -215,18 +216,18 @@ def head_parameters(model: Any) -> Iterator[nn.Parameter]:
 
 def merge_adapters(model: nn.Module) -> None:
     """Merge every adapter into the weight of its layer, which restores the architecture."""
-    for parent, name, layer in _layers(model, LoraLinear):
+    for parent, name, layer in _layers_of_type(model, LoraLinear):
         setattr(parent, name, layer.merged())
     model.requires_grad_(True)
 
 
 def _refuse_fused(model: nn.Module, trained: str) -> None:
-    """Refuse adapters where one matrix makes queries, keys and values.
+    """Refuse adapters for a model where one matrix makes queries, keys and values.
 
     Raises:
         UsageError: it does.
     """
-    names = {name for _, name, _ in _layers(model, nn.Linear)}
+    names = {name for _, name, _ in _layers_of_type(model, nn.Linear)}
     if names & FUSED and not names & ADAPTED:
         raise UsageError(
             f"trained={trained}: this model makes queries, keys and values with one matrix, and adapters are for "
@@ -235,11 +236,11 @@ def _refuse_fused(model: nn.Module, trained: str) -> None:
         )
 
 
-def _adapt(model: nn.Module, rank: int, seed: int) -> set[int]:
-    """Insert adapters and return the ids of their parameters."""
+def _insert_adapters(model: nn.Module, rank: int, seed: int) -> set[int]:
+    """Insert adapters of this rank, and return the ids of their parameters."""
     generator = torch.Generator().manual_seed(seed)
     adapted: set[int] = set()
-    for parent, name, layer in _layers(model, nn.Linear):
+    for parent, name, layer in _layers_of_type(model, nn.Linear):
         if name in ADAPTED:
             change = LoraLinear(layer, min(rank, layer.in_features, layer.out_features), generator)
             change.train(layer.training)
@@ -248,8 +249,8 @@ def _adapt(model: nn.Module, rank: int, seed: int) -> set[int]:
     return adapted
 
 
-def _layers(model: nn.Module, kind: type[Any]) -> Iterable[tuple[nn.Module, str, Any]]:
-    """List the model's layers of a type, with their parents and names."""
+def _layers_of_type(model: nn.Module, kind: type[Any]) -> Iterable[tuple[nn.Module, str, Any]]:
+    """Yield (parent, name, layer) for the model's layers of a type."""
     layers = []
     for parent in model.modules():
         for name, child in parent.named_children():

@@ -49,7 +49,7 @@ class DpTraining(TrainingDefense):
     proves: Proves | None = field(default=None, compare=False)
 
     def with_settings(self, settings: dict[str, Any], options: ScanOptions) -> DpTraining:
-        """Return the countermeasure with these settings, and the seed of the scan.
+        """Return the countermeasure with these settings, and the scan's seed.
 
         The settings are fields of `DpOptions`, as text or values.
         """
@@ -77,7 +77,7 @@ class DpTraining(TrainingDefense):
         return replace(self, options=chosen, audited=options.model_dir, proves=proof)
 
     def check(self, corpus: Corpus, start: Path) -> None:
-        """Refuse what no private training could begin with."""
+        """Refuse a data set or start that private training cannot begin with."""
         from audit.extensions.private.train import prepare_training
 
         prepare_training(start, corpus, self.options, audited=self.audited, proves=self.proves)
@@ -105,7 +105,7 @@ class DpTraining(TrainingDefense):
 
 
 def proof_of(policy: Policy, corpus: Corpus) -> Proves:
-    """Return the test whether a guarantee proves every limit of a policy.
+    """Return a function that tests whether a guarantee proves every limit of a policy.
 
     The limits are those on membership of documents and providers.
 
@@ -135,7 +135,7 @@ def provable(attack: str, metric: str) -> Provable | None:
 
 
 def bound(declared: Provable, promised: Guarantee) -> float:
-    """Return the largest value of a metric under a guarantee.
+    """Return the largest value that a metric can have under a privacy guarantee.
 
     It is a guarantee to the document or provider that the metric is about.
     """
@@ -156,7 +156,7 @@ None: as many as it has documents."""
 
 
 def asked_of_training(limits: Iterable[Limit]) -> list[tuple[Provable, float]]:
-    """List the bounds of limits on membership of documents and providers.
+    """Return (bound, limit's value) of limits on membership of documents and providers.
 
     Each comes with its largest value.
     """
@@ -165,7 +165,7 @@ def asked_of_training(limits: Iterable[Limit]) -> list[tuple[Provable, float]]:
 
 
 def proves(asked: Iterable[tuple[Provable, float]], unit: str, promised: Guarantee) -> bool:
-    """Return whether a guarantee alone meets all that is asked.
+    """Test whether a privacy guarantee alone keeps every bound in `asked`, for this unit.
 
     Args:
         asked: what limits ask of a training, see `asked_of_training`.

@@ -58,7 +58,7 @@ def local_change(
     passes: int,
     learning_rate: float,
 ) -> Tensors:
-    """Compute the change after passes of a fresh AdamW over a unit's samples.
+    """Return how parameters change in passes of a fresh AdamW over a unit's samples.
 
     Parameters are left as they were.
 
@@ -90,7 +90,7 @@ def local_change(
 def clipped_sum(
     parameters: Parameters, units: Iterator[DrawnUnit], contribute: Contribute, max_norm: float
 ) -> Tensors:
-    """Add up what units contribute, each scaled by min(1, max_norm / norm).
+    """Sum the contributions of units, each clipped to `max_norm`.
 
     See Abadi et al. 2016, algorithm 1.
 
@@ -109,12 +109,12 @@ def clipped_sum(
         TrainingError: a contribution is not finite.
     """
     total = {
-        name: torch.zeros_like(own, dtype=_exact(own), requires_grad=False)
+        name: torch.zeros_like(own, dtype=_sum_dtype(own), requires_grad=False)
         for name, own in parameters.items()
     }
     for unit in units:
         contribution = contribute(unit)
-        norm = float(torch.stack([_norm(part) for part in contribution.values()]).norm())
+        norm = float(torch.stack([_l2_norm(part) for part in contribution.values()]).norm())
         if not norm < float("inf"):
             raise TrainingError(
                 "the training diverged: what a unit contributes is not finite",
@@ -126,18 +126,19 @@ def clipped_sum(
     return total
 
 
-def _norm(tensor: torch.Tensor) -> torch.Tensor:
-    norm: torch.Tensor = torch.linalg.vector_norm(tensor, dtype=_exact(tensor))
+def _l2_norm(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the L2 norm of a tensor, in double precision on the CPU."""
+    norm: torch.Tensor = torch.linalg.vector_norm(tensor, dtype=_sum_dtype(tensor))
     return norm.cpu().double()
 
 
-def _exact(tensor: torch.Tensor) -> torch.dtype:
-    """Return the type that contributions are added up in: Metal has no double precision."""
+def _sum_dtype(tensor: torch.Tensor) -> torch.dtype:
+    """Return the dtype in which contributions are added: double, but not on Metal."""
     return torch.float32 if tensor.device.type == "mps" else torch.float64
 
 
 def _batches(learner: Learner, samples: Sequence[Any], rows: int) -> Iterator[list[int]]:
-    """List indices of samples that share a batch: alike, and at most `rows`."""
+    """Yield indices of samples for each batch: alike, and at most `rows`."""
     places: Mapping[Hashable, list[int]] = defaultdict(list)
     for index, sample in enumerate(samples):
         places[learner.alike(sample)].append(index)

@@ -30,7 +30,7 @@ from audit.targets.opening import answering_of, trainer_of
 
 
 def open_learner(start: AnyFolder, corpus: Corpus, seed: int = 0, device: str = "cpu") -> Learner:
-    """Open the model that a private training starts from.
+    """Open the model that a private training starts from, with the losses of its task.
 
     It is for what it learns from the documents of this data set.
 
@@ -84,6 +84,7 @@ class AnsweringLearner(Learner):
     """
 
     def __init__(self, target: AnsweringTarget, corpus: Corpus, start: Path) -> None:
+        """Take the model that answers questions about the corpus, loaded from `start`."""
         self.model: Any = target.model
         self.device = target.card.device
         self._reader = target.reader
@@ -103,7 +104,7 @@ class AnsweringLearner(Learner):
         return None if self._share else self._reader.alike(sample)
 
     def collate(self, samples: Sequence[Sample]) -> Batch:
-        """Make inputs of samples: images are opened here, and let go with the batch."""
+        """Return the inputs of samples; their images are opened for this batch only."""
         return {
             name: value.to(self.device)
             for name, value in self._reader.taught(unopened(samples)).items()
@@ -120,7 +121,7 @@ class AnsweringLearner(Learner):
         return mean_costs(logits, labels)
 
     def save(self, folder: Path, *, half: bool = False) -> None:
-        """Save the model beside what it began from."""
+        """Save the model with the other files of the checkpoint that it began from."""
         save_answering(self.model, self._start, folder, half=half)
 
 
@@ -169,6 +170,7 @@ class EncoderLearner(Learner):
     def __init__(
         self, model: Any, encoder: Encoder, start: Path, mask_probability: float, device: str
     ) -> None:
+        """Take the encoder, and choose the loss of its task."""
         self.model: Any = model.to(device).eval()
         self.device = device
         self._encoder = encoder
@@ -187,7 +189,7 @@ class EncoderLearner(Learner):
         }[encoder.task]
 
     def samples_of(self, document: Document, rng: np.random.Generator) -> tuple[Encoding, ...]:
-        """Return the page of a document where the loss reads anything of it.
+        """Return the document's page as a sample; none where the loss reads nothing of it.
 
         Of a longer one its beginning.
         """
@@ -203,7 +205,7 @@ class EncoderLearner(Learner):
         return len(sample.ids) // LENGTHS
 
     def collate(self, samples: Sequence[Encoding]) -> Batch:
-        """Pad pages to one length, with what their losses read."""
+        """Return a batch of pages padded to one length, with the labels of their losses."""
         batch = self._collator(samples)
         if self._encoder.task == "mlm":
             # The positions with a label, and the labels: (n_pages, most labels of a page) each.
@@ -227,6 +229,7 @@ class EncoderLearner(Learner):
         save(self.model, self._encoder.tokenizer, folder, half=half, processor_of=self._start)
 
     def _collate_with(self, mask_probability: float, seed: int) -> Collator:
+        """Return the collator of pages that masks this share of tokens."""
         sees_images = self._family.sight_of(self.model.config) is not None
         return Collator(self._family, self._encoder.tokenizer, mask_probability, seed, sees_images)
 
@@ -239,7 +242,7 @@ class EncoderLearner(Learner):
         return masked
 
     def _masked_costs(self, inputs: Batch, batch: Batch) -> torch.Tensor:
-        """Compute the masked-token losses.
+        """Return each page's mean cross-entropy of its masked tokens.
 
         Scores are those of the masked tokens only, where possible.
         """
@@ -254,12 +257,15 @@ class EncoderLearner(Learner):
         )
 
     def _tag_costs(self, inputs: Batch, batch: Batch) -> torch.Tensor:
+        """Return each page's mean cross-entropy of the tags of its words."""
         return mean_costs(self.model(**inputs).logits, batch["labels"])
 
     def _class_costs(self, inputs: Batch, batch: Batch) -> torch.Tensor:
+        """Return each page's cross-entropy of its class."""
         return mean_costs(self.model(**inputs).logits[:, None], batch["labels"][:, None])
 
     def _extraction_costs(self, inputs: Batch, batch: Batch) -> torch.Tensor:
+        """Return each page's mean cost of first tokens plus that of next tokens."""
         output = self.model(**inputs)
         classes = mean_costs(output.initial_token_logits, batch["initial_token_labels"])
         return classes + mean_costs(
@@ -267,6 +273,7 @@ class EncoderLearner(Learner):
         )
 
     def _linking_costs(self, inputs: Batch, batch: Batch) -> torch.Tensor:
+        """Return each page's mean cross-entropy of the links between its fields."""
         # transformers' BROS masks its scores only where it is to compute its own loss.
         scores = masked_relations(self.model(**inputs).logits, batch["bbox_first_token_mask"])
         return mean_costs(scores, batch["labels"])

@@ -68,14 +68,15 @@ class SeededRandom:
     """
 
     def __init__(self, seed: int) -> None:
+        """Seed the numbers of tests; a seed known to others would void the privacy."""
         self._rng = np.random.default_rng([seed, *b"private training"])
 
     def coins(self, n: int, probability: float) -> Bools:
-        """Toss `n` coins from the seed: a test repeats them."""
+        """Return `n` coins drawn from the seed, so that a test can repeat them."""
         return self._rng.random(n) < probability
 
     def normal(self, shape: Sequence[int]) -> torch.Tensor:
-        """Draw normal numbers from the seed: a test repeats them."""
+        """Return standard normal numbers drawn from the seed, so that a test can repeat them."""
         return torch.from_numpy(np.asarray(self._rng.standard_normal(tuple(shape))))
 
 
@@ -92,7 +93,7 @@ def run_mechanism(
     ledger: Ledger,
     progress: Progress,
 ) -> None:
-    """Take the steps that are left, in place; each is spent before its coins fall.
+    """Change the parameters in place by the steps left; note each as spent before it is drawn.
 
     Args:
         parameters: what is trained.
@@ -138,7 +139,7 @@ def noisy_mean(
     random: RandomSource,
     step: int,
 ) -> Tensors:
-    """Compute the noisy sum of a step over the constant q N.
+    """Return the noisy sum of a step's clipped contributions, divided by the constant q N.
 
     It is all that a step learns of the documents.
 
@@ -165,7 +166,7 @@ def noisy_mean(
 def sample_units(
     clients: Sequence[Sequence[Unit]], card: PrivacyCard, random: RandomSource
 ) -> list[Unit]:
-    """Draw the clients of a step by a coin each.
+    """Return the units that take part in a step, drawn by a coin for each.
 
     Then the units of those by a coin each: maybe none, maybe all.
     """
@@ -185,13 +186,13 @@ def sample_units(
 
 
 def _uniform(n: int) -> Floats:
-    """Draw `n` uniform numbers, multiples of 2^-53 in [0, 1)."""
+    """Return `n` uniform numbers from the system's randomness, multiples of 2^-53 in [0, 1)."""
     words = np.frombuffer(os.urandom(8 * n), np.uint64) >> np.uint64(64 - _BITS)
     return words.astype(np.float64) * 2.0**-_BITS
 
 
 def _normal(n: int) -> Floats:
-    """Draw `n` standard normal numbers, `n` even."""
+    """Return `n` standard normal numbers from the system's randomness; `n` is even."""
     radius = np.sqrt(-2 * np.log1p(-_uniform(n // 2)))
     angle = 2 * np.pi * _uniform(n // 2)
     return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])
@@ -219,6 +220,7 @@ class Ledger:
     """
 
     def __init__(self, folder: Path, every: float = 60.0) -> None:
+        """Open the ledger in a folder, which is made; it is saved every `every` seconds."""
         self.folder = folder
         self.every = every
         self._kept = time.monotonic()
@@ -231,7 +233,7 @@ class Ledger:
 
     @property
     def spent(self) -> int:
-        """Count the steps that were begun; a line that a kill cut short counts.
+        """Return the number of steps that began; a line cut short by a kill counts.
 
         Raises:
             EngineError: the file cannot be read.
@@ -245,7 +247,7 @@ class Ledger:
             ) from None
 
     def spend(self) -> int:
-        """Count one more step as spent, on the disk; gives its number, from 0.
+        """Write on the disk that one more step is spent; return its number, from 0.
 
         Raises:
             EngineError: the disk does not take it.
@@ -268,7 +270,7 @@ class Ledger:
     def keep(
         self, parameters: Parameters, optimizer: torch.optim.Optimizer | None, *, last: bool
     ) -> None:
-        """Save parameters and optimizer, when `every` seconds have passed or after the last step.
+        """Save parameters and optimizer, if `every` seconds have passed or this is the last step.
 
         Raises:
             EngineError: the disk does not take it.
@@ -321,7 +323,7 @@ class Ledger:
 def _state_of(
     name: str, tensors: dict[str, torch.Tensor], parameter: torch.Tensor
 ) -> dict[str, torch.Tensor]:
-    """Collect the optimizer's state of one parameter; counters stay on the CPU, as in PyTorch."""
+    """Return the optimizer's state of one parameter; counters stay on the CPU, as in PyTorch."""
     found = {}
     for key, value in tensors.items():
         part, _, rest = key.partition("/")

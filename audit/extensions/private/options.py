@@ -109,7 +109,7 @@ def check_options(options: DpOptions) -> None:
 def settle(
     options: DpOptions, kind: UnitKind, n_units: int, proves: Proves | None = None
 ) -> PrivacyCard:
-    """Compute the numbers of a training, as its card.
+    """Return the privacy card of a training: its noise, steps, rates and guarantee.
 
     Nothing is known yet of the model and its weights.
 
@@ -133,7 +133,7 @@ def settle(
     delta = default_delta(n_units) if options.delta is None else options.delta
     check_delta(delta, n_units)
     steps = options.steps or (ROUNDS if options.local_steps else STEPS)
-    rate = _expected(options, n_units) / n_units
+    rate = _expected_units(options, n_units) / n_units
     accounted = (delta, min(1.0, rate / options.client_rate), steps, options.client_rate)
     if options.epsilon is None:
         sigma = _noise_of_policy(options, kind, proves, accounted)
@@ -178,7 +178,7 @@ its client is part, the steps, and the probability of a client."""
 def _noise_of_policy(
     options: DpOptions, kind: UnitKind, proves: Proves | None, accounted: Accounted
 ) -> float:
-    """Compute the noise multiplier that proves the limits of a policy.
+    """Return the noise multiplier with which training proves the limits of a policy.
 
     Raises:
         UsageError: no guarantee proves them, or only one with epsilon 0.
@@ -201,7 +201,7 @@ def _noise_of_policy(
 
 
 def learning_rate(options: DpOptions, trained: str) -> float:
-    """Return the learning rate that was given, or the rule's.
+    """Return the owner's learning rate, else the usual one for what is trained.
 
     Args:
         options: what the owner chose.
@@ -217,7 +217,7 @@ def learning_rate(options: DpOptions, trained: str) -> float:
 
 
 def default_delta(n_units: int) -> float:
-    """Return 1 / N^1.1, which is under 1/N.
+    """Return the default delta, 1 / N^1.1, which is under 1/N.
 
     At 1/N giving a random unit away whole would count as private.
     """
@@ -241,7 +241,7 @@ def check_delta(delta: float, n_units: int) -> None:
 def noise_for(
     epsilon: float, delta: float, sample_rate: float, steps: int, client_rate: float = 1.0
 ) -> float:
-    """Find the least noise multiplier, nearly, at which `epsilon_of` is at most `epsilon`.
+    """Return nearly the least noise multiplier whose epsilon is at most `epsilon`.
 
     The method of secants on logarithms starts from where Renyi's cheap bound has it.
 
@@ -253,7 +253,7 @@ def noise_for(
     if not (epsilon > 0 and math.isfinite(epsilon)):
         raise UsageError(f"epsilon {epsilon:g}: only a number above 0 can be kept", "give 1 to 10")
     given = (delta, sample_rate, steps, client_rate)
-    kept = _bisect(lambda sigma: renyi_epsilon(sigma, *given) <= epsilon, 0.02)
+    kept = _least_noise(lambda sigma: renyi_epsilon(sigma, *given) <= epsilon, 0.02)
     kept_epsilon = epsilon_of(kept, *given)
     broken = 0.0
     slope = -1.0
@@ -283,7 +283,7 @@ def proving_noise(
     steps: int,
     client_rate: float = 1.0,
 ) -> float:
-    """Find the least noise multiplier, nearly, whose privacy curve proves what is asked.
+    """Return nearly the least noise multiplier whose guarantees satisfy `proves`.
 
     Raises:
         UsageError: no noise does.
@@ -291,13 +291,15 @@ def proving_noise(
     from audit.stats.dp_accounting import privacy_curve
 
     def holds(sigma: float) -> bool:
+        """Test whether the guarantees of this noise multiplier satisfy `proves`."""
         (epsilon, _), *others = privacy_curve(sigma, delta, sample_rate, steps, client_rate)
         return proves(Guarantee(epsilon, delta, tuple(others)))
 
-    return _bisect(holds, _TOLERANCE)
+    return _least_noise(holds, _TOLERANCE)
 
 
-def _expected(options: DpOptions, n_units: int) -> float:
+def _expected_units(options: DpOptions, n_units: int) -> float:
+    """Return the mean number of units a step: the owner's, else a share of all units."""
     most = options.client_rate * n_units
     if options.expected_units is None:
         return min(most, max(float(FEWEST_EXPECTED), EXPECTED_SHARE * n_units))
@@ -309,8 +311,8 @@ def _expected(options: DpOptions, n_units: int) -> float:
     return options.expected_units
 
 
-def _bisect(holds: Callable[[float], bool], tolerance: float) -> float:
-    """Find the least noise at which it holds, within a relative tolerance.
+def _least_noise(holds: Callable[[float], bool], tolerance: float) -> float:
+    """Return the least noise at which `holds` is true, within a relative tolerance.
 
     Raises:
         UsageError: it holds nowhere.

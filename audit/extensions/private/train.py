@@ -66,7 +66,7 @@ def train_private(
     proves: Proves | None = None,
     open_with: Callable[..., Learner] = open_learner,
 ) -> Path:
-    """Train a model on the member documents with differential privacy, or find it in `out`.
+    """Train a model on members with differential privacy; return its folder within `out`.
 
     A training that was killed goes on with the steps that it has not spent. Members decide nothing
     but the noisy sums: no number of steps, no checkpoint, no statistic that is printed.
@@ -110,10 +110,11 @@ def train_private(
     )
 
     def train(folder: Path) -> None:
+        """Train into `folder` while the ledger is locked."""
         ledger = Ledger(out / f"private-{key}.ledger")
         with exclusive(ledger.folder):
             learner = open_with(prepared.start.path, corpus, seed=options.seed, device=device)
-            _train(prepared, learner, ledger, folder, progress)
+            _train_with_noise(prepared, learner, ledger, folder, progress)
 
     return made_once(out / f"private-{key}", train)
 
@@ -126,7 +127,7 @@ def prepare_training(
     audited: Path | None = None,
     proves: Proves | None = None,
 ) -> PreparedTraining:
-    """Check a training before its model is opened; for arguments and errors see `train_private`."""
+    """Check all that a private training needs before its model is opened; return it."""
     check_options(options)
     opened = checkpoint_folder.open_checkpoint(start)
     # For a task with a trainer of its own the start gives sizes alone, so that the audited model
@@ -147,9 +148,10 @@ def prepare_training(
     return PreparedTraining(opened, options, units, replace(card, clients=len(clients)), clients)
 
 
-def _train(
+def _train_with_noise(
     prepared: PreparedTraining, learner: Learner, ledger: Ledger, folder: Path, progress: Progress
 ) -> None:
+    """Choose what is trained, run the noisy steps, and save the model with its card."""
     options = prepared.options
     units = prepared.units
     draw = partial(_draw, learner, options.seed)
@@ -199,6 +201,7 @@ def _train(
 
 
 def _draw(learner: Learner, seed: int, unit: Unit, step: int) -> DrawnUnit | None:
+    """Return the samples of a unit in a step, which follow from the seed; None without any."""
     return draw_samples(learner, unit, step, seed)
 
 
@@ -211,7 +214,7 @@ class _File(BaseModel):
 
 
 def read_clients(path: Path, providers: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
-    """Read a TOML file whose table `clients` has, by client, the list of its providers.
+    """Return the providers of each client, from the table `clients` of a TOML file.
 
     Args:
         path: path of the file.
@@ -234,7 +237,7 @@ def read_clients(path: Path, providers: Iterable[str]) -> Mapping[str, tuple[str
 
 
 def _read_groups(path: Path) -> dict[str, list[str]]:
-    """Read the providers of each client.
+    """Return the providers of each client as a file lists them, unchecked.
 
     Raises:
         UsageError: the file cannot be read, or has another form.
@@ -253,7 +256,7 @@ def _read_groups(path: Path) -> dict[str, list[str]]:
 
 
 def _client_problems(clients: Mapping[str, tuple[str, ...]], expected: Set[str]) -> Iterator[str]:
-    """Yield what is wrong with the providers of clients.
+    """Yield a problem for each provider that is unknown, missing or of two clients.
 
     Args:
         clients: folded names of providers, by client.

@@ -111,7 +111,7 @@ class Learner(ABC):
 
 
 def kind_of(documents: Sequence[Document], asked: UnitKind | None = None) -> UnitKind:
-    """Return the unit that was asked for.
+    """Return the unit of privacy: as asked, else the provider if documents name one.
 
     Else it is the provider where every document names one, or the document.
     """
@@ -152,7 +152,7 @@ def units_of(
     """
     if kind == "provider":
         _refuse_unclear_providers(documents)
-    grouped = _group(corpus, documents, kind)
+    grouped = _group_by_unit(corpus, documents, kind)
     if len(grouped) < MIN_UNITS:
         plural = "" if len(grouped) == 1 else "s"
         hint = "give more training documents"
@@ -168,10 +168,10 @@ def units_of(
     return tuple(units)
 
 
-def _group(
+def _group_by_unit(
     corpus: Corpus, documents: Sequence[Document], kind: UnitKind
 ) -> dict[Hashable, list[Document]]:
-    """Group documents by their provider, or by their content, which copies share."""
+    """Group documents by provider, or by content, so that copies are one unit."""
     grouped: dict[Hashable, list[Document]] = defaultdict(list)
     for document in documents:
         key: Hashable = fold(document.provider or "")
@@ -182,7 +182,7 @@ def _group(
 
 
 def draw_samples(learner: Learner, unit: Unit, step: int, seed: int) -> DrawnUnit | None:
-    """Draw the samples of a unit in one step, with their weights.
+    """Return a unit's samples in one step with their weights; None where it has no sample.
 
     They weigh as in the mean over documents of the mean over their samples.
 
@@ -232,7 +232,7 @@ def _refuse_unclear_providers(documents: Sequence[Document]) -> None:
 def _at_most(
     documents: Sequence[Document], count: int | None, seed: int, name: str
 ) -> Sequence[Document]:
-    """Draw at most so many documents of a unit; see `units_of`."""
+    """Return at most `count` documents of a unit, drawn by the seed and its name."""
     if count is None or len(documents) <= count:
         return documents
     drawn = np.random.default_rng([seed, *name.encode()]).choice(

@@ -69,7 +69,8 @@ def make_engine(settings: EngineSettings) -> RayEngine:
     )
 
 
-def _whole(gpus: float) -> float:
+def _checked_gpus(gpus: float) -> float:
+    """Return a number of GPUs; refuse one above 1 that is not whole."""
     if gpus > 1 and gpus % 1:
         raise ValueError("a part of one GPU, or a whole number of them")
     return gpus
@@ -79,7 +80,9 @@ class _Options(BaseModel):
     model_config = ConfigDict(extra="forbid")
     address: Annotated[str, Field(pattern=r"^(auto|[^/]+:\d+)$")] | None = None
     workers: Annotated[int, Field(ge=1)] | None = None
-    gpus: Annotated[float, Field(gt=0, allow_inf_nan=False), AfterValidator(_whole)] | None = None
+    gpus: (
+        Annotated[float, Field(gt=0, allow_inf_nan=False), AfterValidator(_checked_gpus)] | None
+    ) = None
     shared: Annotated[str, Field(pattern=r"^(true$|/)")] | None = None
 
 
@@ -131,11 +134,12 @@ class RayEngine:
             raise SystemExit(128 + signal.SIGTERM) from None
 
     def close(self) -> None:
-        """End the workers, and what was started for them."""
+        """Stop the workers, and disconnect from the cluster."""
         self._pool = None
         self._started.close()
 
     def _start(self) -> _Pool:
+        """Connect to the cluster, and return the pool that will hold its workers."""
         with ExitStack() as stack:
             own = stack.enter_context(PrivateFolder(_short_temporary()))
             spilled = stack.enter_context(PrivateFolder(None))
@@ -194,7 +198,7 @@ class RayEngine:
             ray.shutdown()
 
     def _plan(self, available: Mapping[str, float], n_trials: int) -> tuple[int, dict[str, float]]:
-        """Choose the number of workers and the resources of each.
+        """Return the number of workers, and the resources that each asks of Ray.
 
         Raises:
             UsageError: GPUs are asked for, and the model is on a CPU.
@@ -213,7 +217,7 @@ class RayEngine:
         return n_workers, {"num_cpus": cpus, "num_gpus": 0}
 
     def _plan_gpus(self, gpus: float, n_trials: int) -> tuple[int, dict[str, float]]:
-        """Choose the number of workers and the share of a GPU of each; see `_plan`."""
+        """Return the number of workers on GPUs, and the share of a GPU for each."""
         # A cluster may start a machine once workers wait for it.
         if not gpus and (self.address is None or self.workers is None):
             hint = "scan with --device cpu, add a machine with a GPU to the cluster, or give workers=N to wait for one"
@@ -259,6 +263,7 @@ class _Pool:
     """
 
     def __init__(self, ray: Any, width: int, shared: Path | None) -> None:
+        """Start a pool without workers; workers reach the files in `shared` directly."""
         self.ray = ray
         self.width = width
         self.shared = shared
@@ -279,7 +284,7 @@ class _Pool:
         n_workers: int,
         resources: Mapping[str, float],
     ) -> Iterator[tuple[str, Json]]:
-        """Yield all outcomes of a work; see `Engine.run`."""
+        """Yield (trial's key, outcome) of all trials as workers finish them."""
         keeps = self.ray.cloudpickle.dumps(source.keeps)
         if keeps != self.keeps:
             self.kept_reference = self.ray.put(source.keeps)
@@ -306,15 +311,17 @@ class _Pool:
                     self.ray.kill(hired.actor)
 
     def close(self) -> None:
-        """End all processes."""
+        """Stop all processes of the pool."""
         hired = (*self.idle, *(hired for hired, _ in self.under_way.values()))
         for actor in (*(one.actor for one in hired), *self.files.values()):
             self.ray.kill(actor)
 
     def _busy(self) -> bool:
+        """Test whether a worker is at a chunk of trials."""
         return any(isinstance(step, _Chunk) for _, step in self.under_way.values())
 
     def _start_worker(self) -> None:
+        """Ask Ray for one more worker, which is under way until it names its node."""
         actor = (
             self.ray.remote(Worker)
             .options(max_restarts=0, **self.resources)
@@ -341,7 +348,7 @@ class _Pool:
         return self.files[node], self.files[self.home]
 
     def _step(self) -> Iterator[tuple[str, Json]]:
-        """Wait for whatever comes next.
+        """Wait for the next event of any worker, and yield outcomes that it brings.
 
         An outcome, the end of a chunk, a worker that is open, or the loss of one.
         """
@@ -402,7 +409,7 @@ class _Pool:
             self.under_way[running] = (hired, chunk)
 
     def _lost(self, hired: _Hired, step: _Chunk | int | None, error: Exception) -> None:
-        """Hand the trials of a lost worker to one that is idle, and start another."""
+        """Give a lost worker's trials to an idle one, and start a new worker."""
         if not isinstance(step, _Chunk):
             # A node that is lost with all its workers is one loss of each, and no fault of theirs.
             self.lost_while_opening += all(
@@ -428,7 +435,7 @@ class _Pool:
 
 
 def _library(local: bool) -> Any:
-    """Import Ray with docaudit's settings."""
+    """Import and return Ray, with docaudit's settings; refuse where it is missing."""
     os.environ.update(_SETTINGS["all"])
     # Ray reads these once a process, at its import: a program that has imported it already has made
     # its own choice.
@@ -440,6 +447,7 @@ def _library(local: bool) -> Any:
 
 
 def _not_reached(address: str, error: Exception) -> EngineError:
+    """Return the error that the cluster at this address cannot be reached."""
     return EngineError(
         f"Ray cannot be reached at {address}: {_lines(error)[0]}", "look at it with: ray status"
     )
@@ -455,7 +463,7 @@ def _short_temporary() -> Path:
 
 
 def _lines(error: Exception) -> list[str]:
-    """Split an error's message into printable lines."""
+    """Return the printable lines of an error's message."""
     lines = (
         "".join(filter(str.isprintable, line)).strip()[:200] for line in str(error).splitlines()
     )

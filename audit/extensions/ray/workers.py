@@ -49,7 +49,7 @@ class Worker:
         elsewhere: Callable[[Any], Work],
         files: Sequence[Any],
     ) -> None:
-        """Open a work.
+        """Open a work under a number, here or from files, and keep it for its trials.
 
         Args:
             number: number of what it shares with others.
@@ -139,7 +139,7 @@ class Files:
 
 @contextmanager
 def traceback_kept() -> Iterator[None]:
-    """Make exceptions picklable with their traceback, so that the driver knows their position."""
+    """Make exceptions of the block picklable with their traceback."""
     from tblib import pickling_support
 
     try:
