@@ -199,7 +199,7 @@ class _Chosen:
 def load_same_kind(
     wanted: Sequence[str], audited: AuditedModel, given: Mapping[str, Sequence[GivenFolder]]
 ) -> tuple[tuple[Reference, ...], tuple[str, ...]]:
-    """Return the loaded references of the target's kind that attacks want, and warnings.
+    """Return loaded references of the target's kind, and why others do not count.
 
     Args:
         wanted: roles of `SAME_KIND`.

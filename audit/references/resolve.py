@@ -241,7 +241,7 @@ def _plan_training(
 def _take_as_auxiliary(
     pretrained: load.GivenFolder, target: Checkpoint, batch_tokens: int | None, lacking: str
 ) -> ReferencePlan:
-    """Return a plan with the target's pretrained start as its public model.
+    """Return a plan with the pretrained start as public model, or why it cannot serve.
 
     Args:
         pretrained: its folder. It serves where it can propose tokens to the target.

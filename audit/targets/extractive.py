@@ -137,7 +137,7 @@ class ExtractiveTarget(RowTarget):
     def accepts_start(
         self, start: CheckpointFolder, own_folder: CheckpointFolder, *, denoises: bool
     ) -> str | None:
-        """Return why a start of fine-tuning cannot be asked; None where it can.
+        """Return why a pretrained start cannot point at answers; None where it can.
 
         Such models mostly begin as masked language models or bare encoders.
         """

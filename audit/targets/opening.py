@@ -97,7 +97,7 @@ class Opener:
 
 
 def trainer_of(task: TaskKind) -> Opener | None:
-    """Return the extension that trains models for a task; None where the core does or none.
+    """Return the extension that trains models for a task; None for tasks of the core.
 
     None where the core trains them, or nobody does.
     """

@@ -273,10 +273,7 @@ class ParsingTarget(AnsweringTarget):
         return self._within_reach(Sample(view, "", text), begin, end)
 
     def _within_reach(self, sample: Sample, begin: int, end: int) -> _Placed:
-        """Return the output and its value's tokens, cut at the start if too long.
-
-        An output that is too long loses its beginning before the value.
-        """
+        """Return the output and the place of its value, cut at the start if it is too long."""
         text = str(sample.answer)
         before = self.reader.n_before
         _, offsets = self.reader.tokens_of(text)

@@ -57,7 +57,7 @@ class ReferenceRules(Protocol):
 
     @property
     def page_images(self) -> PageImageReader | None:
-        """Return the reader of page images that a public model must match; None: none."""
+        """Return the reader of page images a public model must match; None without images."""
         return None
 
     @property

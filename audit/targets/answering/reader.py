@@ -482,7 +482,7 @@ def _setting_of(own: GenerationConfig, name: str) -> Any:
 
 
 def generation_of(folder: CheckpointFolder) -> GenerationConfig:
-    """Read the checkpoint's generation settings, or the defaults where it has none."""
+    """Return the checkpoint's generation settings, or the defaults where it has none."""
     if not (folder.path / "generation_config.json").is_file():
         return GenerationConfig()
     try:

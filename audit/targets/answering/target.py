@@ -80,7 +80,7 @@ def read_page(
     asked: tuple[tuple[str, str], ...],
     around: Sequence[int],
 ) -> AskedPage | None:
-    """Return the tokens of a page that a row holds with its questions; None without any.
+    """Return as much of a page as a row holds beside its questions; None where that is nothing.
 
     Rows with longer questions may hold less of its end.
 
@@ -226,7 +226,7 @@ class AnsweringTarget(batched.RowTarget):
 
     @property
     def public_tokenizer(self) -> Any:
-        """Return the tokenizer of a reader of words; a reader of pictures has none."""
+        """Return the tokenizer that a public model must share; None for readers of images."""
         if isinstance(self.reader, reading.TokenReader):
             return self.reader.tokenizer
         return None

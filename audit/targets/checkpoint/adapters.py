@@ -197,10 +197,7 @@ def _set_vocabulary(config: dict[str, Any], n_tokens: int | None) -> None:
 
 
 def _trained_as(settings: Mapping[str, Any], kind: str) -> tuple[str | None, bool]:
-    """Return the class name of the model an adapter was trained over, None if unknown.
-
-    Says also whether it has labels.
-    """
+    """Return the class name of an adapter's model, None if unknown, and whether it has labels."""
     table = _HEADS.get(str(settings.get("task_type")))
     mapped = settings.get("auto_mapping")
     name = mapped.get("base_model_class") if isinstance(mapped, dict) else None

@@ -129,7 +129,7 @@ class EncoderTarget(ReferenceRules):
 
     @property
     def page_images(self) -> PageImageReader | None:
-        """Return the reader of page images that a public model must match; None: none."""
+        """Return the reader of page images that a public model must match; None without images."""
         return self.encoder.page_images
 
     @property
@@ -138,7 +138,7 @@ class EncoderTarget(ReferenceRules):
         return getattr(self.encoder.page_images, "open_image", None)
 
     def accepts(self, reference: ReferenceRules) -> str | None:
-        """Return why a loaded checkpoint is of another kind than the target; None where not.
+        """Return why a loaded checkpoint is of another kind; None where it is of this kind.
 
         Losses compare only over the same tags, or for masked language models the same tokens.
         """
