@@ -78,7 +78,7 @@ class Case:
 
     @property
     def token_target(self) -> TokenTarget:
-        """Return the target as one that reads pages as tokens.
+        """Return the target, typed as one that reads pages as tokens; nothing is checked.
 
         Attacks take it that are inapplicable to others.
         """

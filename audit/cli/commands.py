@@ -175,7 +175,7 @@ def _from_hub(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _fetch_all(value: Any, allow_network: bool, *, is_model: bool) -> Any:
-    """Return the value of an option with paths of this machine for addresses of the Hub.
+    """Return an option's value with local paths in place of addresses of the Hub.
 
     Args:
         value: a path, "NAME=PATH", None, or a list of such.
@@ -193,7 +193,7 @@ def _fetch_all(value: Any, allow_network: bool, *, is_model: bool) -> Any:
 
 
 def _fetch(value: Any, allow_network: bool, *, is_model: bool) -> Any:
-    """Return a path of this machine for an address of the Hub, and what is none unchanged."""
+    """Return the local path for an address of the Hub; return any other value unchanged."""
     name = ""
     equals = ""
     place = value

@@ -39,7 +39,7 @@ Assignment = Literal["random", "by-provider", "by-date", "official"]
 
 
 def complete(names: Iterable[str]) -> Callable[[str], list[str]]:
-    """Return what completes one of these names; where there is none the shell names files."""
+    """Return a shell completer for these names; without a match, the shell names files."""
     return lambda incomplete: [name for name in names if name.startswith(incomplete)]
 
 

@@ -94,7 +94,7 @@ def _group(changes: Sequence[MetricChange]) -> _Groups:
 
 
 def _why_absent(decision: Decision, comparison: Comparison) -> str:
-    """Say why a limit has no number in either scan."""
+    """Explain why a limit has no number in either scan."""
     if decision.about_text:
         return ABOUT_TEXT
     attack = f"{decision.limit.attack}: "

@@ -156,7 +156,7 @@ def same_version(old: AuditRecord, new: AuditRecord) -> bool:
 
 
 def why_missing(record: AuditRecord, attack: str) -> str:
-    """Explain why an attack did not complete; empty where it did."""
+    """Explain why an attack did not complete; empty where it completed."""
     for result in record.attacks:
         if result.attack == attack:
             return result.why

@@ -60,7 +60,7 @@ class ScanPair:
     new_scores: Scores
 
     def results(self, attack: str) -> tuple[Result | None, Result | None]:
-        """Return what an attack came to in both scans; None where it did not complete."""
+        """Return an attack's results in both scans; None where it did not complete."""
         return self.old.completed.get(attack), self.new.completed.get(attack)
 
     def scores(self, attack: str, metric: str) -> tuple[UnitScores | None, UnitScores | None]:

@@ -249,7 +249,7 @@ def _deciding_methods(
 
 
 def _all_within(limit: Limit, result: Result, methods: Mapping[str, Estimate]) -> bool:
-    """Tell whether a pass has all it needs of the numbers: see `Result.joined`."""
+    """Tell whether all numbers that a pass needs are within the limit."""
     deciding = _deciding_methods(limit, result, methods)
     for name, measured in methods.items():
         if name in deciding and not limit.is_met_by(measured):

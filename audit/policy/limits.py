@@ -156,7 +156,7 @@ class Limit:
         return self.encloses(measured.value, measured.value, is_area=measured.is_area)
 
     def is_met_by(self, measured: Estimate) -> bool:
-        """Tell whether what has to be within the limit for a pass is: see `holds`."""
+        """Tell whether a number meets the limit: its interval, or its value as `holds` says."""
         if self.holds == "estimate":
             return self.holds_value(measured)
         bound = measured.pass_bound

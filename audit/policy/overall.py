@@ -46,7 +46,7 @@ def waive(decision: Decision, policy: Policy, today: dt.date) -> Decision:
 def register(
     decisions: Sequence[Decision], policy: Policy, today: dt.date
 ) -> Iterator[RegisteredWaiver]:
-    """Yield every waiver of the policy, in its order, with what it does to these decisions."""
+    """Yield every waiver of the policy, in order, with its effect on these decisions."""
     used = [decision.waiver for decision in decisions if decision.waiver is not None]
     for waiver in policy.waivers:
         days = (waiver.expires - today).days
@@ -169,7 +169,7 @@ def _is_checked(counts: Counts) -> bool:
 
 
 def _worst_outcome(counts: Counts, unchecked: str) -> tuple[Overall, str]:
-    """Return the worst of what became of limits, and why.
+    """Return the worst outcome among counted limits, and the reason for it.
 
     `unchecked` where nothing is known of any.
     """

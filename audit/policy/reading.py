@@ -98,7 +98,7 @@ def _misspelt_metric(limit: Limit, metrics: Collection[str]) -> Iterator[str]:
 
 
 def check_subject(policy: Policy, *, forgotten: bool) -> None:
-    """Refuse a policy that is not for records of forgetting, or that is for these alone.
+    """Refuse a policy for forgetting where nothing was to be forgotten, and any other elsewhere.
 
     Args:
         policy: policy that a record is to be held against.
@@ -312,7 +312,7 @@ def _parse(where: str, toml: str) -> tuple[Policy, list[Problem]]:
 
 
 def check_made(policy: Policy) -> Policy:
-    """Check a policy that a program made or changed as `load` checks a file.
+    """Check a policy that a program made or changed, as one read from a file is checked.
 
     Returns:
         The policy. Its origin is left out if the file that it names holds another policy.

@@ -82,7 +82,7 @@ def write_decision(finding: Finding) -> Decision:
 
 
 def _restated(finding: Finding) -> str:
-    """Return the beginning of a reason that says no more than outcome and bounds."""
+    """Return the beginning of a reason that only repeats outcome and bounds; empty for others."""
     if finding.ground is Ground.CONFIRMED:
         return CONFIRMED
     if finding.ground is Ground.WITHIN:

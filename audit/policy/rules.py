@@ -280,7 +280,7 @@ def leak_is_confirmed(facts: LimitFacts) -> Finding | None:
 
 
 def numbers_are_confounded(facts: LimitFacts) -> Finding | None:
-    """Leave open a number that something else than memory can explain."""
+    """Leave open a number that something other than memory can explain."""
     if facts.result.confounded is None or facts.about_text:
         return None
     remedy = Remedy.AGAIN

@@ -38,7 +38,7 @@ def finished_on(record: AuditRecord) -> dt.date:
 def evaluate(
     record: AuditRecord, policy: Policy, today: dt.date, *, settled: bool = False
 ) -> Verdict:
-    """Hold a record against a policy.
+    """Return the verdict of a policy on a record, as of a day.
 
     A limit is held against every method of its attack that answers its question. It is *violated*
     when the leak is confirmed over it for any (one-sided p at most 0.05, adjusted for all

@@ -65,7 +65,7 @@ def _name_waivers(verdict: Verdict) -> str:
 
 
 def explanation(facts: Facts) -> str:
-    """Say what follows from the answer, and what it does not say."""
+    """Write the sentences below the answer: what follows from it, and what it leaves open."""
     record = facts.record
     verdict = facts.verdict
     outcome = facts.outcome
@@ -118,7 +118,7 @@ def _found_sentence(row: QuestionFacts) -> str:
 
 
 def _compare_with_unseen(row: QuestionFacts) -> str:
-    """Say what the same attacker reaches on unseen documents, else without the model."""
+    """Write what the same attacker reaches on unseen documents, else without the model."""
     unseen = row.plainest_unseen
     if unseen is not None:
         share = f"{reached(unseen)} ({interval(unseen, 'share')})"

@@ -48,7 +48,7 @@ class Stop:
     verdict: Verdict
 
     def measured(self, attack: str, name: str) -> Estimate | Unresolved | None:
-        """Return a measurement of an attack, by the method that decides its limit.
+        """Return an attack's measurement of this name, by the method that decides its limit.
 
         None when the record lacks it.
         """
@@ -206,7 +206,7 @@ def _scan_conditions(stop: Stop) -> dict[str, object]:
 
 
 def weaknesses(stops: Sequence[Stop]) -> list[str]:
-    """Return what weakens the comparison without forbidding it, one line each."""
+    """List what weakens a comparison of checkpoints without forbidding it, one line each."""
     references = {_reference_digests(stop.record) for stop in stops}
     formats: set[tuple[str, str | None]] = set()
     for stop in stops:

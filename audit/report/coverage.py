@@ -332,7 +332,7 @@ def why_not_run(record: AuditRecord, attack: str) -> tuple[State, str, str]:
 
 
 def _describe_completed(facts: Facts, evidence: Evidence, result: Result) -> Examined:
-    """Say how much an attack tried, what weakens its numbers, and what became of its limits."""
+    """Say how much an attack tried, what weakens its numbers, and its limits' outcomes."""
     title = title_of(result.attack)
     if evidence.metrics:
         # Limits on the attack's other metrics may have come out otherwise.
@@ -360,7 +360,7 @@ def _has_numbers(evidence: Evidence, result: Result) -> bool:
 
 
 def _outcome_for(facts: Facts, evidence: Evidence, attack: str) -> str:
-    """Say what became of the limits that the evidence is about.
+    """Say which outcomes the limits have that the evidence is about.
 
     It may leak all the same.
     """
@@ -450,7 +450,7 @@ def ratio(facts: Facts) -> str:
 
 
 def release(record: AuditRecord) -> str:
-    """Say to whom the model goes, as its owner states it, and which access that makes likely."""
+    """Write to whom the owner gives the model, and which access that makes likely."""
     stated = record.audit.release
     return (
         f"Release, as the owner states it: {RELEASES[stated]}."

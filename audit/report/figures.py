@@ -87,7 +87,7 @@ class LinePanel:
 
     @property
     def scale(self) -> float:
-        """Return what its numbers are multiplied by."""
+        """Return the factor that the panel's numbers are multiplied by."""
         return 100.0 if self.form in PERCENT_FORMS else 1.0
 
 
@@ -99,7 +99,7 @@ class SeriesName(NamedTuple):
 
     @classmethod
     def of(cls, name: str) -> SeriesName:
-        """Split a name; without ", " in it, its panel has none."""
+        """Split a series name into panel and kind at ", "; without it the panel has no name."""
         panel, separator, kind = name.partition(", ")
         return cls(panel, kind) if separator else cls("", name)
 
@@ -217,7 +217,7 @@ def _bars_frame(
 
 
 def _widened(low: float, high: float) -> Span:
-    """Leave air beside the values of an axis; a single value gets some too."""
+    """Return the range of an axis with a margin on both ends; a single value gets one too."""
     air = 0.05 * (high - low) if high > low else 0.055 * (abs(low) or 1)
     return low - air, high + air
 
@@ -356,7 +356,7 @@ def _reference_lines(panel: LinePanel, x: Span, y: Span, at: At) -> Iterator[Sha
 
 
 def _range_of(panel: LinePanel) -> Span:
-    """Return the range of what was measured with 0 in it, and of the limit."""
+    """Return the range of a panel's measured numbers, with 0 and the limit in it."""
     points: list[Point] = []
     for line in panel.lines:
         points += filter(None, line.points)

@@ -126,7 +126,7 @@ def documents_used(record: AuditRecord) -> Iterator[str]:
 
 
 def _left_out(result: Result) -> str:
-    """Say in brackets which documents an attack left out; empty where it says nothing of that."""
+    """Say in brackets which documents an attack left out; empty where the result names none."""
     reasons = [
         f"{count.value:,} {count.name}"
         for count in result.counts
@@ -168,7 +168,7 @@ class Note:
 
 
 def notes(facts: Facts) -> Iterator[Note]:
-    """Yield the notes that qualify a verdict; `plausibility` only beside a pass."""
+    """Yield the notes that qualify a verdict; signs of training only beside a pass."""
     verdict = facts.verdict
     yield from _describe_policy(verdict)
     if verdict.baseline is not None:

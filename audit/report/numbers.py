@@ -29,12 +29,12 @@ def plain(value: float, digits: int = 2) -> str:
 
 
 def exact(value: float) -> str:
-    """Write a setting as `plain` does, and with an exponent where it is under `SMALLEST`."""
+    """Write a setting without an exponent, and with one where it is under `SMALLEST`."""
     return f"{value:.2g}" if 0 < abs(value) < SMALLEST else plain(value)
 
 
 def at_least(value: float, digits: int = 2) -> str:
-    """Write a lower bound as `plain` does, never rounded up."""
+    """Write a lower bound with `digits` significant digits, never rounded up."""
     decimals = _decimals(value, digits)
     return _format_fixed(math.floor(value * 10**decimals) / 10**decimals, decimals)
 
@@ -97,7 +97,7 @@ def _with_unit(text: str, form: Form) -> str:
 
 
 def ends(estimate: Estimate, form: Form, digits: int = 2) -> tuple[str, str]:
-    """Write both ends of the interval.
+    """Write both ends of an estimate's interval.
 
     Each is no finer than the finer one of the value and the other end.
     No end that differs from a value that is printed exactly is printed like it. Ends of an area
@@ -128,7 +128,7 @@ def ends(estimate: Estimate, form: Form, digits: int = 2) -> tuple[str, str]:
 
 
 def cut(estimate: Estimate, form: Form) -> Estimate:
-    """Cut a share or a difference, and its interval, at what is possible.
+    """Return an estimate with value and interval cut to the possible range of shares.
 
     A method may give more than 100 points.
     """
@@ -168,7 +168,7 @@ def _format_end(end: float, value: float, form: Form, decimals: int, rounding: s
 
 
 def interval(estimate: Estimate, form: Form, digits: int = 2) -> str:
-    """Write the interval with the unit once.
+    """Write the interval of an estimate with the unit once.
 
     That is "55 to 69 %", or "at least 55 %" where it has no upper end.
     """
@@ -179,7 +179,7 @@ def interval(estimate: Estimate, form: Form, digits: int = 2) -> str:
 
 
 def between(estimate: Estimate, form: Form, digits: int = 2) -> str:
-    """Write the interval without its unit.
+    """Write the interval of an estimate without its unit.
 
     That is "55 to 69", or "at least 55" where it has no upper end.
     """
@@ -190,7 +190,7 @@ def between(estimate: Estimate, form: Form, digits: int = 2) -> str:
 
 
 def amount(estimate: Estimate, form: Form, digits: int = 2) -> str:
-    """Write a value with its unit, a count with what it is of.
+    """Write a value with its unit; a count with what it counts.
 
     That is "390 of 812", or "about 390 of 812" if it is scaled.
     """

@@ -54,7 +54,7 @@ def changes_of(
     comparisons: Sequence[MeasuredDefense],
     verdict: Verdict,
 ) -> dict[str, list[Change]]:
-    """List by remedy what it changed: on this model where that was measured, else on another."""
+    """List by remedy the changes that it made: measured on this model, else on another."""
     limits = {(item.limit.attack, item.limit.metric): item.limit.max for item in verdict.decisions}
     changes: dict[str, list[Change]] = {}
     for item in recommendations:

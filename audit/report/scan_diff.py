@@ -34,7 +34,7 @@ def schema() -> dict[str, Any]:
 
 
 def render(diff: Comparison, chosen: Format, width: int) -> str:
-    """Draw a comparison; `width` is that of a terminal."""
+    """Draw a comparison of two scans in a format; `width` is the columns of a terminal."""
     match chosen:
         case "text":
             return _draw_text(diff, width)

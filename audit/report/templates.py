@@ -184,7 +184,7 @@ class ResultIndex:
         return None
 
     def decisive(self, *metrics: str) -> Estimate | None:
-        """Return the first of these metrics that was measured.
+        """Return the first named metric with a value, by the method that showed a leak if any.
 
         It is that of the method that showed a leak over its limit. Without such a leak it is that
         of the method that was fixed before the scan: the strongest of several may be chance.
@@ -207,7 +207,7 @@ class ResultIndex:
         return None
 
     def diagnostic(self, name: str) -> float | None:
-        """Return a property of the run's own computation; None when the record lacks it."""
+        """Return a diagnostic of the attack's computation; None when the record lacks it."""
         return self._diagnostics.get(name)
 
     def count(self, name: str) -> int | None:
@@ -257,11 +257,11 @@ class AttackMacros:
         return self._templates.select_template([f"attacks/{self.attack}.html", GENERIC]).module
 
     def leak(self, index: ResultIndex) -> Markup:
-        """Return the sentences of page one: what came out, with count and interval."""
+        """Return the sentences of page one as HTML: what came out, with count and interval."""
         return in_one_line(self._macro("leak")(index))
 
     def more(self, index: ResultIndex) -> Markup:
-        """Return what this is compared with, and what else came out.
+        """Return what the leak is compared with, and what other leaks there are, as HTML.
 
         Empty where the template has nothing.
         """

@@ -9,5 +9,5 @@ _TEXTS = table_beside(__file__, "texts.toml")
 
 
 def wording(key: str, /, **values: object) -> tuple[str, ...]:
-    """Return the problem and the hint of an error, with these values in their places."""
+    """Return the problem and the hint of the error of this key, with the values filled in."""
     return tuple(text.format(**values) for text in _TEXTS[key])

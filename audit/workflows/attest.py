@@ -217,7 +217,7 @@ class Findings:
     notes: list[str] = field(default_factory=list)
 
     def add(self, agreed: str, differences: list[str]) -> None:
-        """Note that something agrees, or how it differs."""
+        """Record that a part agrees, as `agreed` says, or record its differences."""
         self.differences += differences
         if not differences:
             self.agreed.append(agreed)

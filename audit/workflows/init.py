@@ -108,7 +108,7 @@ def read_labels(given: str) -> tuple[str, ...]:
 
 
 def _label_names(given: str) -> list[str]:
-    """Read the names of labels, some of which may be blank; see `read_labels`."""
+    """Read label names: a text with commas, a model's config.json, or a file with one a line."""
     path = Path(given)
     if path.is_dir():
         path = path / "config.json"

@@ -35,7 +35,7 @@ more."""
 
 
 def wanted_format(session: Session) -> str:
-    """Return the name of the number format that was asked for."""
+    """Return the number format to use: the one of `--dtype`, else the usual one of the device."""
     if session.options.dtype != "auto":
         return session.options.dtype
     return "bfloat16" if session.target.card.device == "cuda" else "float32"

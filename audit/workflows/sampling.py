@@ -81,7 +81,7 @@ class Sampling:
         return self.shares.get(attack, self.share)
 
     def sample(self, attack: str, trials: Sequence[Trial]) -> list[Trial]:
-        """Sample the trials of an attack; see `audit.attacks.budget.sample`.
+        """Return the trials of an attack that the sampling takes.
 
         Args:
             attack: name of the attack.

@@ -91,7 +91,7 @@ class _Ending:
 
     @property
     def height(self) -> int:
-        """Return the lines that it takes in this window."""
+        """Count the terminal lines that the ending takes in this window."""
         texts = [] if self.step is None else [f"{self.lead}{self.step.text}"]
         texts += [f"  {command}" for command in self.commands]
         texts += self.closing
@@ -250,7 +250,7 @@ def _show_ending(ending: _Ending) -> None:
 
 
 def _count_lines(text: str) -> int:
-    """Return the lines that a text takes in this window."""
+    """Count the lines that a text takes in this window."""
     if not text:
         return 0
     width = make_console(interrupts=False).width

@@ -110,7 +110,7 @@ class QuestionFacts:
 
     @property
     def n_alike(self) -> int:
-        """Count its limits whose outcome is the worst one."""
+        """Count the attack's limits whose outcome is the worst one."""
         return sum(decision.outcome == self.outcome for decision in self.decisions)
 
     @property
@@ -122,7 +122,7 @@ class QuestionFacts:
 
     @property
     def leaks(self) -> bool:
-        """Tell whether a leak over one of its limits is confirmed, waived or not."""
+        """Tell whether a leak over a limit on the attack is confirmed, waived or not."""
         return self.outcome in ("violated", "waived")
 
 
@@ -299,7 +299,7 @@ class Facts:
 
     @property
     def decides_recognition(self) -> bool:
-        """Tell whether any limit on which documents it was trained on was decided."""
+        """Tell whether any limit on recognising members was decided."""
         return not decided_attacks(self.verdict).isdisjoint(RECOGNISING)
 
     def outcome_of(self, attack: str) -> str:

@@ -157,7 +157,7 @@ def _estimates_of_metric(result: Result, metric: str) -> Iterator[Estimate]:
 
 
 def _null_value(measured: Estimate) -> float:
-    """Return the value without a leak; one measured on held-out documents is at least 0."""
+    """Return the value that a number has without a leak; one of unseen documents is at least 0."""
     null = measured.null or 0.0
     if measured.null_kind == "held-out":
         return max(null, 0.0)

@@ -143,7 +143,7 @@ def _takes_off(
 
 
 def _method_of(deciding: Decision | None) -> str:
-    """Return the end of a measurement's name that stands for its method.
+    """Return the end of a decision's measurement name, which stands for the method.
 
     Empty for the first one.
     """
@@ -153,7 +153,7 @@ def _method_of(deciding: Decision | None) -> str:
 
 
 def _on_unseen(result: Result, measured: Estimate | None) -> Estimate | None:
-    """Return a share's twin on unseen documents; None where it is no share or has none."""
+    """Return a share's measurement on unseen documents; None for no share, or without one."""
     if measured is None or not _is_share(result, measured):
         return None
     name = measured.name.replace(".member", ".heldout")
