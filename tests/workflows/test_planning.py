@@ -304,8 +304,8 @@ def test_a_plan_that_is_too_small_says_which_leaks_it_still_confirms():
     assert AUC.max < area.confirms < 1
     assert EXCESS.max < excess.confirms < 0.5
     assert conclusion(plan).endswith(
-        " These documents still confirm strong leaks: an attacker who distinguishes at least"
-        f" {100 * area.confirms:.0f} % of pairs (guessing: 50 %), or values from at least"
+        " These documents still confirm strong leaks. An attacker must distinguish at least"
+        f" {100 * area.confirms:.0f} % of pairs (guessing: 50 %). Values must leak from at least"
         f" {100 * excess.confirms:.0f} % more training documents than unseen ones."
     )
 
