@@ -147,7 +147,7 @@ def audit(n: int, leak: tuple[str, float] | None, rng: Generator) -> dict[str, A
 
 
 def summary(audits: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Counts over audits."""
+    """Count audits by outcome, limit and alarm; average each limit's metric."""
     counts = {name: Counter[str]() for name in ("confirmed", "within", "alarms")}
     outcomes = Counter[str]()
     n_alarmed = 0

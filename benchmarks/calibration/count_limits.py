@@ -131,7 +131,7 @@ def counts_of(cell: Cell, rng: np.random.Generator) -> list[Measurement]:
     """Draw one audit and count what it leaks, by every method, as the product does."""
     if cell.limit[0] == "membership":
         return [_membership(cell, rng)]
-    member, heldout = (_tables(cell, rng, leaks=leaks) for leaks in (True, False))
+    member, heldout = (_simulated_hits(cell, rng, leaks=leaks) for leaks in (True, False))
     counts: list[Measurement] = []
     excess = rates.excess_mean if cell.limit[0] == ATTRIBUTES else rates.excess_rate
     for way in ways_of(cell):
@@ -238,7 +238,8 @@ Table = dict[str, tuple[Bools, Bools]]
 """By way, whether target and public model find each value: (n_documents, ROWS) each."""
 
 
-def _tables(cell: Cell, rng: np.random.Generator, *, leaks: bool) -> Table:
+def _simulated_hits(cell: Cell, rng: np.random.Generator, *, leaks: bool) -> Table:
+    """Return hits of attack and baseline by method, (documents, rows), `leaks` planted or not."""
     shape = (cell.documents, ROWS)
     leaked = np.zeros(shape, bool)
     if leaks:
@@ -256,10 +257,12 @@ def _tables(cell: Cell, rng: np.random.Generator, *, leaks: bool) -> Table:
 
 
 def _n_leaked(cell: Cell) -> int:
-    return round(cell.multiple * most_of(limit_of(cell.policy, cell.limit), _total(cell)))
+    """Return how many leaks a cell plants: its multiple of what the limit permits."""
+    return round(cell.multiple * most_of(limit_of(cell.policy, cell.limit), _n_counted(cell)))
 
 
-def _total(cell: Cell) -> int:
+def _n_counted(cell: Cell) -> int:
+    """Return the number of units that the cell's limit counts: documents, or all rows."""
     if cell.limit[1] == DOCUMENTS:
         return cell.documents
     return cell.documents * ROWS
@@ -326,7 +329,7 @@ def is_violated(cell: Cell, counts: list[Measurement], most: float) -> bool:
 
 def run_cell(cell: Cell, audits: int, judged: int) -> dict[str, object]:
     """Simulate a cell: passes in `audits`, violations in `judged` ones, which are counted with all bounds."""
-    most = most_of(limit_of(cell.policy, cell.limit), _total(cell))
+    most = most_of(limit_of(cell.policy, cell.limit), _n_counted(cell))
     passed = 0
     violated = 0
     for seed in range(judged):
@@ -362,6 +365,7 @@ def findings_of(rows: list[dict[str, object]]) -> str:
     def share(
         name: str, *, multiple: int, luck: float, policy: str = "default"
     ) -> tuple[float, float]:
+        """Return the least and largest value of a column among full rows of these settings."""
         chosen = [
             float(str(row[name]))
             for row in rows

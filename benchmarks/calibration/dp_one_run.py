@@ -64,6 +64,7 @@ class Linear(Learner):
     model: torch.nn.Linear
 
     def __init__(self, n_weights: int) -> None:
+        """Build a linear model of this many weights, all 0."""
         self.model = torch.nn.Linear(n_weights, 1, bias=False)
         torch.nn.init.zeros_(self.model.weight)
         self.device = "cpu"
@@ -98,18 +99,22 @@ class _NoLedger:
     """See `Ledger`: nobody kills a benchmark."""
 
     def __init__(self) -> None:
+        """Start with no step spent."""
         self.spent = 0
 
     def restore(self, parameters: Parameters, optimizer: torch.optim.Optimizer | None) -> int:
+        """Return 0, as nothing was saved."""
         return 0
 
     def spend(self) -> int:
+        """Count one more step in memory; return its number, from 0."""
         self.spent += 1
         return self.spent - 1
 
     def keep(
         self, parameters: Parameters, optimizer: torch.optim.Optimizer | None, *, last: bool
     ) -> None:
+        """Save nothing."""
         pass
 
 
@@ -146,6 +151,7 @@ def one_run(setting: Setting, noise_multiplier: float) -> float:
 
 
 def _drawn(unit: Unit, step: int) -> DrawnUnit:
+    """Return the unit's only sample: its own number, with weight 1."""
     return DrawnUnit((int(unit.name),), (1.0,))
 
 

@@ -66,6 +66,7 @@ class RankedFields(Ranking):
         )
 
     def _areas(self, weights: Floats) -> Floats:
+        """Return the areas for rows of document weights: (n_draws,)."""
         rows = weights[:, self.documents]
         sizes = rows
         sums = rows * self.outcomes
@@ -239,10 +240,12 @@ class _Split:
 
     @property
     def n_documents(self) -> int:
+        """Return the number of documents of the attack's ranking."""
         return self.attack.n_documents
 
     @property
     def spreads(self) -> bool:
+        """Test whether enough documents differ in outcome for a bootstrap."""
         return max(self.attack.n_differing, self.baseline.n_differing) >= MIN_DIFFERING_DOCUMENTS
 
     def differences(self, weights: Floats) -> Floats:

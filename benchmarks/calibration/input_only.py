@@ -216,6 +216,7 @@ def measured(attack: Attack, case: Case) -> Result:
     """Attempt every trial of an attack, and measure."""
 
     def attempt(trial: Any) -> Any:
+        """Run the attack on a trial, with randomness that follows from the trial's id."""
         return attack.attempt(case, trial, np.random.default_rng([SEED, *trial.id.encode()]))
 
     trials = attack.trials(case)
@@ -304,7 +305,9 @@ def rows_of_audits(audits: int) -> Iterator[str]:
         for documents, factor in product((100, 150, 300), (None, 0, 2, 4)):
             audit = _planted_audit(attack, metric, policy, documents, factor)
             n = audits // 5 if factor else audits
-            counts = Counter(_simulated(attack, metric, audit, policy, seed) for seed in range(n))
+            counts = Counter(
+                _simulated_outcome(attack, metric, audit, policy, seed) for seed in range(n)
+            )
             cells = [f"{counts[outcome]} of {n}" for outcome in OUTCOMES]
             row = [attack, documents, _words_of_factor(factor), *cells]
             print(row, flush=True)
@@ -350,9 +353,10 @@ def _words_of_factor(factor: int | None) -> str:
     return f"{factor} x" if factor else "none"
 
 
-def _simulated(
+def _simulated_outcome(
     attack: str, metric: str, audit: simulated_attacks.Audit, policy: Any, seed: int
 ) -> str:
+    """Return the outcome of a policy's limit on one simulated audit."""
     rng = np.random.default_rng([seed, audit.documents])
     wanted = [one.metric for one in policy.limits]
     match attack:

@@ -128,6 +128,7 @@ def draw_mean(rng: np.random.Generator) -> Interval:
 
 
 def _mean(totals: np.ndarray) -> np.ndarray:
+    """Return the ratio of the first two sums in each row of totals."""
     return np.asarray(totals[:, 0, 0] / totals[:, 0, 1])
 
 

@@ -110,6 +110,7 @@ def units_of(kind: str, audit: Audit) -> dict[str, list[Units]]:
     groups = {"unique": n, "repeated": shared, "all": n}
 
     def differences(names: Iterable[str], methods: int) -> list[Units]:
+        """Return the units of plain differences between two sides of equal size, by name."""
         sizes = [(name, groups[name.partition(".")[2]]) for name in names]
         return [
             Units(name, "plain difference", "documents", size, size, methods=methods)

@@ -90,6 +90,7 @@ def scores_of(setting: Setting, rng: np.random.Generator) -> dict[str, tuple[Flo
     difficulty = rng.normal(0, 2, total)
 
     def logits(knows: npt.NDArray[np.bool_]) -> Floats:
+        """Draw a logit for each model and document, higher by the leak where it is known."""
         quality = rng.normal(0, 0.3, knows.shape[1])
         noise: Floats = rng.normal(0, 1, knows.shape) + quality
         return noise + difficulty[:, None] + setting.leak * knows
@@ -99,9 +100,11 @@ def scores_of(setting: Setting, rng: np.random.Generator) -> dict[str, tuple[Flo
     models = logits(trained)
 
     def confidence(values: Floats) -> Floats:
+        """Return the probabilities of logits."""
         return np.asarray(1 / (1 + np.exp(-values)), np.float64)
 
     def loss(values: Floats) -> Floats:
+        """Return the losses of logits, at least `FLOOR`."""
         return np.maximum(FLOOR, np.logaddexp(0, -values))
 
     inside, outside = sides(models, trained)

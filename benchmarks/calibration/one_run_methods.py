@@ -60,6 +60,7 @@ def cauchy_scale(epsilon: float) -> float:
     """The scale of Cauchy noise on a coin that is exactly epsilon-private."""
 
     def loss(scale: float) -> float:
+        """Return the privacy loss of Cauchy noise of this scale."""
         ratio = minimize_scalar(
             lambda x: -math.log((scale**2 + (x + 1) ** 2) / (scale**2 + x**2)), (0, 1)
         )
@@ -89,6 +90,7 @@ def largest_refuted(counts: tuple[int, int, int], whole: bool) -> float:
     """The largest claim that is refuted; 0 where none is."""
 
     def refuted(place: int) -> bool:
+        """Test whether the guesses refute the claim at this place of `CLAIMS`."""
         points = CLAIMS[place]
         if whole:
             return curve_p(*counts, points) <= LEVEL

@@ -242,7 +242,7 @@ def accuracy_power(n: int, effect: float) -> float:
 
 
 def area_power(n: int, effect: float) -> float:
-    """Compute the chance that an AUC over `n` units a side is confirmed above chance, taken for normal as a logit.
+    """Return the power to confirm a true AUC of `effect` above chance, `n` units a side.
 
     It never falls as the AUC grows, though the normal approximation does near 1 with few units:
     beyond the largest chance the effect that has it is taken.
@@ -252,6 +252,7 @@ def area_power(n: int, effect: float) -> float:
 
 
 def _area_chance(n: int, effect: float) -> float:
+    """Return the power to confirm that a true AUC of `effect` is above chance."""
     grid = ndtri((np.arange(999) + 0.5) / 999)
     spread = float(np.var(ndtr(grid + np.sqrt(2) * ndtri(effect))))  # of the placements of one side
     error = (
@@ -327,6 +328,7 @@ def main() -> None:
     began = time.process_time()
 
     def many(audits: int) -> int:
+        """Return how many audits to draw, scaled by --times, at least 2."""
         return max(2, round(float(options.times) * audits))
 
     report: dict[str, Any] = {

@@ -145,6 +145,7 @@ def planted(providers: int, leak: float, rng: np.random.Generator) -> ProviderTa
 
 
 def _records(columns: dict[str, Floats]) -> list[dict[str, float]]:
+    """Return the rows of a table of columns, each by name."""
     return [
         dict(zip(columns, row, strict=True))
         for row in np.column_stack([*columns.values()]).tolist()
@@ -152,4 +153,5 @@ def _records(columns: dict[str, Floats]) -> list[dict[str, float]]:
 
 
 def _confidence(logit: Floats) -> Floats:
+    """Return the probabilities of logits."""
     return np.asarray(1 / (1 + np.exp(-logit)), np.float64)

@@ -98,6 +98,7 @@ def rebuilt(forms: int) -> Callable[[np.random.Generator], Result]:
     """CDMI's best row: 4.1 % of members' fields exact, the public model 0.77 %, both 0.77 % of held-out fields."""
 
     def make(rng: np.random.Generator) -> Result:
+        """Draw a reconstruction result with the published shares of rebuilt fields."""
         fields = round(forms * 3_108 / 300)
         documents = rng.integers(0, forms, fields)
         sides = []
@@ -123,6 +124,7 @@ def companies(
     """
 
     def make(rng: np.random.Generator) -> Result:
+        """Draw a provider result with the published share of right guesses."""
         found = []
         for method, share in right.items():
             members = (np.arange(n_in) < round(share * n_in)).astype(float)
@@ -160,6 +162,7 @@ def known_for_certain(
     sure = np.arange(2 * documents) < round(share * documents)
 
     def make(rng: np.random.Generator) -> Result:
+        """Draw a membership result in which some members are known for certain."""
         score = np.where(sure, 10 + rng.random(sure.size), rng.normal(0, 1, sure.size))
         return attacks.scored(
             {"calibrated": score, "loss": score + rng.normal(0, 1, sure.size)}, member, rng

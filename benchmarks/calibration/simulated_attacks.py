@@ -203,6 +203,7 @@ def recalled(n: int, errors: float, rng: np.random.Generator) -> tuple[Bools, Bo
 
 
 def _another(sign: str, step: int) -> str:
+    """Return a letter or digit moved on by `step` within its kind; keep other signs."""
     for first, signs in (("0", 10), ("a", 26), ("A", 26)):
         if 0 <= (place := ord(sign) - ord(first)) < signs:
             return chr(ord(first) + (place + step) % signs)
@@ -370,6 +371,7 @@ def memorisation(
 
 
 def _counted(n: int, gained: int, lost: int, rng: np.random.Generator) -> tuple[Bools, Bools]:
+    """Draw which units are gained and which are lost, as two masks of `n`."""
     order = rng.permutation(n)
     return order < gained, (order >= gained) & (order < gained + lost)
 
@@ -440,6 +442,7 @@ def attributes(audit: Audit, rng: np.random.Generator) -> Result:
 
 
 def _limited(job: Any, names: Iterable[str]) -> bool:
+    """Test whether a job estimates power or one of the named metrics."""
     return job.func is attribute_measures._power or job.args[0] in names
 
 

@@ -191,15 +191,18 @@ def _mean_words(values: Sequence[float], numbers: Sequence[int]) -> str:
 
 
 def _accuracy(cell: Sequence[Line], pattern: str, attack: str) -> Interval:
+    """Return the share of a cell's models whose canary of a pattern was recovered whole."""
     hits = sum(line["patterns"][pattern][attack]["hdt"] == 0 for line in cell)
     return clopper_pearson(hits, len(cell))
 
 
 def _words(interval: Interval) -> str:
+    """Return a value with its interval as text."""
     return f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a Markdown table."""
     return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
 
 
@@ -248,7 +251,7 @@ def _best_table(lines: Sequence[Line]) -> list[str]:
         repeat, accuracy, hdt = TABLE_2[pattern]
         for attack in ("relaxed", "exact") if undefended else ():
             best = min(
-                undefended, key=lambda r: float(np.mean(_values(undefended[r], pattern, attack)))
+                undefended, key=lambda r: float(np.mean(_distances(undefended[r], pattern, attack)))
             )
             cell = undefended[best]
             own = [str(best), _words(_accuracy(cell, pattern, attack)), _hdt(cell, pattern, attack)]
@@ -256,7 +259,8 @@ def _best_table(lines: Sequence[Line]) -> list[str]:
     return _table(["canary", "attack", "R", "Accuracy", "HDT", "*R*", "*Accuracy*", "*HDT*"], rows)
 
 
-def _values(cell: Sequence[Line], pattern: str, attack: str) -> list[float]:
+def _distances(cell: Sequence[Line], pattern: str, attack: str) -> list[float]:
+    """Return the Hamming distances of a pattern's recovered secrets, one for each model."""
     return [line["patterns"][pattern][attack]["hdt"] for line in cell]
 
 

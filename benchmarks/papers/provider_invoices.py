@@ -119,6 +119,7 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -201,11 +202,13 @@ def pretrain(data: Path, sizes: Sizes, options: argparse.Namespace) -> None:
 
 
 def _texts(document: Document) -> list[str]:
+    """Return all texts of a document: questions, answers and words."""
     asked = [text for one in document.questions for text in (one.question, *one.answers)]
     return [*asked, " ".join(word.text for word in document.words)]
 
 
 def _opened(page: bytes) -> Image.Image:
+    """Return the bytes of an image as an RGB image."""
     return Image.open(io.BytesIO(page)).convert("RGB")
 
 
@@ -221,6 +224,7 @@ def train(name: str, data: Path, options: argparse.Namespace) -> None:
 
 
 def _recipe(epochs: int) -> AnsweringRecipe:
+    """Return the training recipe of this many epochs."""
     return AnsweringRecipe(
         epochs=epochs, learning_rate=LEARNING_RATE, batch_size=BATCH_SIZE, seed=SEED
     )

@@ -284,12 +284,14 @@ def _decision(one: dict[str, str]) -> str:
 
 
 def _number(value: float | None) -> str:
+    """Return a number with three decimals as text; "-" without one."""
     if value is None:
         return "-"
     return f"{value:.3f}"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a Markdown table."""
     return [
         f"| {' | '.join(head)} |",
         "|---" * len(head) + "|",

@@ -86,6 +86,7 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -168,6 +169,7 @@ def _groups(n_folds: int, slow: int, full: bool) -> Iterator[tuple[Group, ...]]:
 def _wanted(
     group: Group, classifier: str, slow: int, full: bool, only: Sequence[str] | None
 ) -> bool:
+    """Return True if `only` selects this fit and the default set has it, or `full` is given."""
     if classifier in NETWORKS and not full and not _of_networks(group, classifier, slow):
         return False
     return only is None or any(

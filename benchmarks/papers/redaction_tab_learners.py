@@ -219,7 +219,7 @@ class Network:
             ValueError: `features` has another shape than what was fitted, or holds numbers that are
                 not finite.
         """
-        rows = _check(features)
+        rows = _checked_features(features)
         if rows.shape[1] != self._n_dimensions:
             raise ValueError(
                 f"{rows.shape[1]} dimensions, the network was fitted on {self._n_dimensions}"
@@ -282,7 +282,7 @@ def fit_network(
         ValueError: shapes do not fit, there is no sample, a class is out of range, a number is not
             finite, a setting is out of range, or embeddings are too short to be convolved.
     """
-    rows = _check(features)
+    rows = _checked_features(features)
     labels = _check_labels(classes, len(rows), n_classes)
     rate = LEARNING_RATES[kind] if learning_rate is None else learning_rate
     if epochs < 1 or batch_size < 1 or not rate > 0:
@@ -320,10 +320,12 @@ def flattened_size(n_dimensions: int) -> int:
 
 
 def _mlp(n_dimensions: int, n_classes: int) -> nn.Module:
+    """Return an untrained network of dense layers."""
     return nn.Sequential(*_dense((n_dimensions, *MLP_WIDTHS)), nn.Linear(MLP_WIDTHS[-1], n_classes))
 
 
 def _cnn(n_dimensions: int, n_classes: int) -> nn.Module:
+    """Return an untrained convolutional network; refuse embeddings that are too short."""
     width = flattened_size(n_dimensions)
     if not width:
         raise ValueError(
@@ -344,6 +346,7 @@ def _cnn(n_dimensions: int, n_classes: int) -> nn.Module:
 
 
 def _dense(widths: tuple[int, ...]) -> list[nn.Module]:
+    """Return dense layers of these widths, each followed by ReLU."""
     return [
         layer
         for before, after in pairwise(widths)
@@ -358,7 +361,8 @@ def _balance(labels: Ints, n_classes: int) -> torch.Tensor:
     return torch.from_numpy(weights.astype(np.float32))
 
 
-def _check(features: Floats) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+def _checked_features(features: Floats) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+    """Return features as a table of float32; refuse other shapes and numbers not finite."""
     rows = np.asarray(features, np.float32)
     if rows.ndim != 2 or not rows.shape[1]:
         raise ValueError("features must be a table: one row a sample, one column a dimension")

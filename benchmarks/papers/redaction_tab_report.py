@@ -60,7 +60,7 @@ def write_report(settings: Settings, out: Path, machine: str) -> None:
         "",
         _protocol_head(numbers),
         "",
-        *_protocol(numbers),
+        *_protocol_section(numbers),
         "",
     ]
     lines += [
@@ -206,7 +206,8 @@ def _protocol_head(numbers: Numbers) -> str:
     return PROTOCOL.format(rarest=rarest, factor=OVERSAMPLED)
 
 
-def _protocol(numbers: Numbers) -> list[str]:
+def _protocol_section(numbers: Numbers) -> list[str]:
+    """Return the lines of the table of protocols, from the paper's to ours by document."""
     head = [
         "",
         "",
@@ -350,10 +351,12 @@ def _cells(settings: Settings) -> list[dict[str, object]]:
 
 
 def _words(found: Interval) -> str:
+    """Return a value with its interval as text."""
     return f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a Markdown table."""
     return [
         f"| {' | '.join(head)} |",
         "|---" * len(head) + "|",

@@ -116,7 +116,7 @@ class Epochs(Progress):
 
 
 def main() -> None:
-    """See the module's docstring."""
+    """Train, scan and report question-answering models on SROIE, as the options say."""
     options = _options()
     options.work.mkdir(parents=True, exist_ok=True)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -145,6 +145,7 @@ def run_stages(setting: Setting, stages: Sequence[str], options: argparse.Namesp
 
 
 def _options() -> argparse.Namespace:
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -212,6 +213,7 @@ def _make_smoke(options: argparse.Namespace) -> None:
 
 
 def _size(text: str) -> tuple[int, int]:
+    """Return height and width of a text "HEIGHTxWIDTH"; refuse sides that are too short."""
     height, width = map(int, text.split("x"))
     if min(height, width) < SMALLEST_SIDE:
         raise SystemExit(f"--resolutions: {text} has a side under {SMALLEST_SIDE}")
@@ -300,7 +302,7 @@ def train(setting: Setting, data: Path, start: Path, options: argparse.Namespace
         progress=on_public,
     )
     content = {
-        **_recipe_words(recipe),
+        **_recipe_settings(recipe),
         "samples": len(samples),
         "vocabulary": target.card.vocabulary,
         "losses": losses,
@@ -312,13 +314,15 @@ def train(setting: Setting, data: Path, start: Path, options: argparse.Namespace
     print(f"{setting.name}: loss {losses[0]:.2f} -> {losses[-1]:.2f}", flush=True)
 
 
-def _recipe_words(recipe: AnsweringRecipe) -> dict[str, int | float | bool]:
+def _recipe_settings(recipe: AnsweringRecipe) -> dict[str, int | float | bool]:
+    """Return epochs, learning rate, batch size and bf16 of a recipe, by name."""
     return {
         name: getattr(recipe, name) for name in ("epochs", "learning_rate", "batch_size", "bf16")
     }
 
 
 def _baseline(setting: Setting, options: argparse.Namespace) -> Path:
+    """Return the folder of the baseline that was trained for a setting."""
     return Path(
         options.work
         / "baselines"

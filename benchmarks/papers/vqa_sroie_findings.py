@@ -72,7 +72,7 @@ class Audited:
 
     @property
     def contexts(self) -> tuple[str, ...]:
-        """What was tried, in order."""
+        """Name the contexts that members were asked in ('exact', 'no_text', ...), as tried."""
         return tuple(self.answers["splits"]["member"]["contexts"])
 
     @property

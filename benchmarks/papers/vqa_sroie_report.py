@@ -217,6 +217,7 @@ def _count(share: Estimate) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a Markdown table."""
     return [
         f"| {' | '.join(head)} |",
         "|---" * len(head) + "|",

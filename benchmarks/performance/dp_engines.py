@@ -184,6 +184,7 @@ def vmapped(learner: Learner, parameters: Parameters, batch: Batch) -> Tensors:
         model = learner.model
 
         def forward(self, one: Batch) -> torch.Tensor:
+            """Return the losses of one batch."""
             return learner.losses(one)
 
     losses = Losses()
@@ -191,6 +192,7 @@ def vmapped(learner: Learner, parameters: Parameters, batch: Batch) -> Tensors:
     values = {f"model.{name}": own.detach() for name, own in parameters.items()}
 
     def loss(values: Tensors, sample: Batch) -> Any:
+        """Return the loss of a single sample under these parameters."""
         return functional_call(
             losses, values, ({name: value[None] for name, value in sample.items()},)
         )[0]

@@ -66,7 +66,7 @@ def main() -> None:
         "machine": f"{os.cpu_count()} CPU cores, {os.environ.get('OMP_NUM_THREADS', 'all')} threads",
         "documents": options.documents,
         "scans": rows,
-        "line": {name: line(rows, name) for name in MEASURED},
+        "line": {name: ratio_to_linear(rows, name) for name in MEASURED},
     }
     options.out.write_text(json.dumps(measured, indent=1) + "\n")
     options.out.with_suffix(".md").write_text(text(measured))
@@ -96,8 +96,8 @@ def measure(folder: Path, n: int, width: int) -> dict[str, float]:
     )
 
 
-def line(rows: list[dict[str, Any]], name: str) -> float:
-    """Extend the line through the first two scans to the third; return the third over the line."""
+def ratio_to_linear(rows: list[dict[str, Any]], name: str) -> float:
+    """Return column `name` of the third scan over its linear extrapolation from two."""
     first, second, third = (row[name] for row in rows[:3])
     slope = (second - first) / (TIMES[1] - TIMES[0])
     straight = first + slope * (TIMES[2] - TIMES[0])

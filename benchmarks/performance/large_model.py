@@ -99,8 +99,8 @@ def memory_lines() -> Iterator[str]:
     assert totals[0] == SHAPES[MAIN]["parameters"]
 
 
-def row_lines(models: Mapping[str, Any]) -> Iterator[str]:
-    """Write what rows take."""
+def row_memory_table(models: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a Markdown table of the GB that one row takes, by model and page."""
     yield (
         "| model | page | tokens | a row beside the weights, GB | scores of all positions, GB | "
         "scores with `logits_to_keep`, GB | keys and values of the page, GB |"
@@ -207,7 +207,7 @@ def main() -> None:
         f"estimate from the shape (`bytes_of_row`), for answers of up to {LONGEST} tokens. The scores of all positions",
         "come on top where a model takes no `logits_to_keep`.",
         "",
-        *row_lines(models),
+        *row_memory_table(models),
         "",
         "## Devices",
         "",

@@ -128,6 +128,7 @@ def queries_of(kind: str, target: Any) -> list[list[Any]]:
     n_words = 110 if kind == "llama" else 50
 
     def page(number: int) -> PageView:
+        """Return a page of random pixels and words, drawn from its number."""
         noise = np.random.default_rng(number).integers(0, 255, (SIDE, SIDE, 3), dtype=np.uint8)
         words = [
             Word(f"word{number}{index:03d}", (4.0, 4.0 + index, 60.0, 12.0 + index))
@@ -194,6 +195,7 @@ def measure(kind: str, folder: Path, dtype: str) -> dict[str, Any]:
     sizes: Counter[str] = Counter()
 
     def part_of(name: str, layer: Any) -> str:
+        """Return the part of the model that a layer belongs to: head, seen or text."""
         if layer is head:
             return "head"
         if any(word in name for word in SEEN):
@@ -201,6 +203,7 @@ def measure(kind: str, folder: Path, dtype: str) -> dict[str, Any]:
         return "text"
 
     def counting(part: str, size: int) -> Any:
+        """Return a hook that adds up a layer's multiplications and additions for its part."""
         return lambda _, given, __: done.update({part: 2 * size * given[0].shape[:-1].numel()})
 
     for name, layer in target.model.named_modules():

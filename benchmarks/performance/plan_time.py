@@ -47,6 +47,7 @@ class Stages(Progress):
     """A `Progress` that notes how long each stage took."""
 
     def __init__(self) -> None:
+        """Start with no stage timed."""
         self.seconds: dict[str, float] = {}
         self._name = ""
         self._began = 0.0

@@ -297,11 +297,13 @@ def receipt(number: int, n: int) -> dict[str, Any]:
 
 
 def _name(number: int, salt: int) -> str:
+    """Return a name of three syllables, drawn from a number and a salt."""
     rng = np.random.default_rng([number, salt])
     return "".join(SYLLABLES[int(index)] for index in rng.integers(len(SYLLABLES), size=3))
 
 
 def _box(index: int) -> list[int]:
+    """Return the box of the word at this index, four words a line."""
     x = 20 + 140 * (index % 4)
     y = 20 + 40 * (index // 4)
     return [x, y, x + 120, y + 25]

@@ -71,10 +71,10 @@ class Grid:
         """
         own = attack.target_weight
         return Grid(
-            _with(self.temperatures, attack.temperature),
-            _with(self.temperature_starts, attack.temperature_start),
-            _with(self.target_weights, own) if weighs else (own,),
-            _with(self.top_ps, attack.top_p),
+            _sorted_with(self.temperatures, attack.temperature),
+            _sorted_with(self.temperature_starts, attack.temperature_start),
+            _sorted_with(self.target_weights, own) if weighs else (own,),
+            _sorted_with(self.top_ps, attack.top_p),
         )
 
     def settings(self, attack: Reconstruction) -> list[Reconstruction]:
@@ -88,7 +88,8 @@ class Grid:
         ]
 
 
-def _with(values: tuple[float, ...], own: float) -> tuple[float, ...]:
+def _sorted_with(values: tuple[float, ...], own: float) -> tuple[float, ...]:
+    """Return the values with one's own among them, sorted, each once."""
     return tuple(sorted({*values, own}))
 
 
@@ -198,6 +199,7 @@ class _Teaching(Work):
 
 
 def _find(ids: Ints, token: int) -> int | None:
+    """Return the place of a token among ids; None where it is missing."""
     found = np.flatnonzero(ids == token)
     return int(found[0]) if len(found) else None
 
@@ -229,11 +231,14 @@ def chances(step: Step, position: int, grid: Grid, attack: Reconstruction) -> Fl
                     if log_target is None
                     else combine(log_public, log_target, weight, attack.mean)
                 )
-                found += _sampled(np.exp(log_p), step.ids, step.truth, grid.top_ps)
+                found += _chances_of_truth(np.exp(log_p), step.ids, step.truth, grid.top_ps)
     return np.array(found)
 
 
-def _sampled(probabilities: Floats, ids: Ints, truth: int, top_ps: Sequence[float]) -> list[float]:
+def _chances_of_truth(
+    probabilities: Floats, ids: Ints, truth: int, top_ps: Sequence[float]
+) -> list[float]:
+    """Return the chance of drawing the true token, for each top-p."""
     kept = [nucleus(probabilities, ids, top_p) for top_p in top_ps]
     return [
         float(probabilities[truth] / probabilities[own].sum()) if truth in own else 0.0

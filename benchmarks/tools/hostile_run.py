@@ -129,6 +129,7 @@ def _run_surface(server: Any, surface: Any, root: Path, share: Share, counts: Co
     )
     @given(surface.cases())
     def run_case(case: Any) -> None:
+        """Try one hostile case, and count its faults, until the surface's time is over."""
         if time.monotonic() > share.end:
             return
         folder = hostile_surfaces.edited_folder(surface, root, case)

@@ -25,6 +25,7 @@ def main() -> None:
     called: set[CodeType] = set()
 
     def note(frame: FrameType, event: str, _: Any) -> None:
+        """Remember the code of each called function."""
         if event == "call":
             called.add(frame.f_code)
 

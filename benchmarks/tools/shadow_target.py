@@ -167,6 +167,7 @@ def fit_shadow(
     key = key_of(depends_on)
 
     def train(folder: Path) -> None:
+        """Train the shadow target, and save it into the folder."""
         model = _starting_model(target, start, recipe.seed)
         pages = [page for page in map(target.encode, documents) if page is not None]
         progress.stage("training the shadow target, epochs", recipe.epochs)
@@ -211,4 +212,5 @@ def _starting_model(target: EncoderTarget, pretrained: CheckpointFolder, seed: i
 
 
 def _shapes(model: Any) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each tensor of a model, by name."""
     return {name: tuple(weights.shape) for name, weights in model.state_dict().items()}

@@ -52,6 +52,7 @@ def shuffled(n: int, size: int = BATCH) -> Callable[[int], Iterator[list[int]]]:
     """Give batches of indices, in another order every epoch."""
 
     def of_epoch(epoch: int) -> Iterator[list[int]]:
+        """Yield the batches of an epoch, as indices in an order drawn for it."""
         order = random.Random(f"{SEED} {epoch}").sample(range(n), n)
         yield from (order[start : start + size] for start in range(0, n, size))
 
@@ -155,6 +156,7 @@ def _train_tagger(
     pages: Sequence[Page],
     boxes: bool = False,
 ) -> None:
+    """Train a small tagger of this kind on the pages, and save it."""
     names = tag_names(pages)
     sizes = {
         "hidden_size": 64,
@@ -183,6 +185,7 @@ def _train_tagger(
             places.append(_boxes_of(words_of_tokens, page))
 
     def batches(epoch: int) -> Iterator[dict[str, Any]]:
+        """Yield the tagger's batches of an epoch."""
         for batch in shuffled(len(rows))(epoch):
             inputs = {
                 "input_ids": padded([rows[index] for index in batch], words.pad_token_id),
@@ -257,6 +260,7 @@ def train_gpt2(folder: Path, pages: Sequence[Page], vocabulary: Path) -> None:
         labels.append([*[-100] * len(given), *wanted])
 
     def batches(epoch: int) -> Iterator[dict[str, Any]]:
+        """Yield GPT-2's batches of an epoch."""
         for batch in shuffled(len(rows))(epoch):
             yield {
                 "input_ids": padded([rows[index] for index in batch], words.pad_token_id),
@@ -363,6 +367,7 @@ def _train_donut(
         labels.append([*[-100] * (len(given) - 1), *wanted])
 
     def batches(epoch: int) -> Iterator[dict[str, Any]]:
+        """Yield Donut's batches of an epoch."""
         for batch in shuffled(len(rows))(epoch):
             yield {
                 "pixel_values": pixels[torch.tensor(batch)],
@@ -417,6 +422,7 @@ def adapter_trainer(family: str) -> Trainer:
     """Give the training of a LoRA over a model of this family, whose base lies in `base` beside the adapter."""
 
     def train(folder: Path, pages: Sequence[Page], vocabulary: Path) -> None:
+        """Train a LoRA adapter on the questions of the pages, and save it."""
         import peft
         import torch
         from transformers import AutoModelForImageTextToText, AutoProcessor
@@ -469,6 +475,7 @@ def _collated(asked: Sequence[dict[str, Any]], pad: int) -> Batches:
     texts = {name for name, value in asked[0].items() if value.shape == asked[0]["input_ids"].shape}
 
     def batches(epoch: int) -> Iterator[dict[str, Any]]:
+        """Yield the padded batches of an epoch."""
         for batch in shuffled(len(asked))(epoch):
             own = [asked[index] for index in batch]
             yield {

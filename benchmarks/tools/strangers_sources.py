@@ -130,6 +130,7 @@ def _lay_out(words: Sequence[str]) -> Iterator[Box]:
 
 
 def _font(scale: int = 1) -> Any:
+    """Return Pillow's own font, at this scale."""
     from PIL import ImageFont
 
     return ImageFont.load_default(size=11 * scale)
@@ -292,6 +293,7 @@ def _named(part: str, pages: Sequence[Page]) -> Iterator[tuple[str, Page]]:
 
 
 def _write_lines(path: Path, rows: Any) -> None:
+    """Write rows as lines of JSON."""
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
 

@@ -75,6 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.tools.tune_attack",
         description=__doc__,
@@ -126,6 +127,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _print_tuned(tuned: Tuned, out: Path) -> None:
+    """Print the tuned settings, their scores, the warnings, and where they are written."""
     settings = [(name, f"{default:g}", f"{value:g}") for name, default, value in settings_of(tuned)]
     _print_table("Parameters", [("parameter", "default", "tuned"), *settings])
     scores = [
@@ -142,6 +144,7 @@ def _print_tuned(tuned: Tuned, out: Path) -> None:
 
 
 def _print_table(title: str, rows: Sequence[Sequence[str]]) -> None:
+    """Print a title and rows in aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     print(title)
     for row in rows:
@@ -307,6 +310,7 @@ def _shadow_case(
 
 
 def _provenance(opened: TuningSetup, tuned: Tuned) -> dict[str, Any]:
+    """Return what the tuned parameters come from: models, data, settings and scores."""
     options = opened.options
     return {
         "docaudit": audit.__version__,
@@ -337,7 +341,7 @@ def file_of(tuned: Tuned, provenance: Mapping[str, Any]) -> str:
         f"fields: expected share of the shadow's fields that one of {attempts} attempts gets exactly.",
         "tokens: expected share of tokens that one attempt gets right after true ones. objective: mean of both.",
         "",
-        *(f"{name:<{width}}  {_format(score)}" for name, score in scores_of(tuned)),
+        *(f"{name:<{width}}  {_score_text(score)}" for name, score in scores_of(tuned)),
         *(
             []
             if tuned.weighed
@@ -376,7 +380,8 @@ def scores_of(tuned: Tuned) -> list[tuple[str, Score]]:
     ]
 
 
-def _format(score: Score) -> str:
+def _score_text(score: Score) -> str:
+    """Return the three numbers of a score as text."""
     return f"objective {score.objective:.4f}, fields {score.fields:.4f}, tokens {score.tokens:.4f}"
 
 

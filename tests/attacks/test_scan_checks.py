@@ -140,14 +140,14 @@ def test_a_scan_is_decided_by_them(world, tmp_path, model, outcome, cause, words
     assert [(one.name, one.state) for one in record.conditions] == [
         ("training on the unseen documents", state)
     ]
-    decision = _verdict(record).decisions[0]
+    decision = _verdict_on_membership_auc(record).decisions[0]
     assert (decision.outcome, decision.cause) == (outcome, cause), decision
     assert words in decision.reason
     assert (code == 10) == (outcome == "violated")
     assert code != 0 or outcome == "passed"
 
 
-def _verdict(record: records.AuditRecord) -> Verdict:
+def _verdict_on_membership_auc(record: records.AuditRecord) -> Verdict:
     limit = policies.Limit("membership", "auc", "told apart", max=0.65)
     return policies.evaluate(record, policies.Policy(1, "mine", (limit,)), dt.date(2026, 1, 1))
 

@@ -93,12 +93,14 @@ def _fill(options: argparse.Namespace, constructions: list[Construction]) -> Non
 
 
 def _results() -> dict[str, Any]:
+    """Return the results saved earlier, or empty tables where there are none."""
     if RESULTS.exists():
         return dict(json.loads(RESULTS.read_text(encoding="utf-8")))
     return {"machine": "", "direct": {}, "columns": {}}
 
 
 def _options() -> argparse.Namespace:
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.calibration.false_passes",
         description=__doc__,

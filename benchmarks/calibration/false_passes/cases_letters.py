@@ -64,7 +64,8 @@ def tagger_refit_honest(lab: Lab) -> Audit:
     return _refitted(lab, ("more others",), lab.recognition_team())
 
 
-def _clean(lab: Lab, epochs: int, count: int) -> Audit:
+def _clean_audit(lab: Lab, epochs: int, count: int) -> Audit:
+    """Return a scan of a tagger that trained on neither its members nor held-out letters."""
     letters = lab.letters
     order = np.random.default_rng(count).permutation(POOLS["drawn"])
     drawn = [letters.pools["drawn"][place] for place in order[: 2 * count]]
@@ -85,12 +86,13 @@ def _clean(lab: Lab, epochs: int, count: int) -> Audit:
     )
 
 
-def _enter(epochs: int, count: int) -> None:
+def _register_clean(epochs: int, count: int) -> None:
+    """Register a clean construction of a tagger of these epochs, `count` letters a side."""
     describe = f"tagger of {epochs} epochs, {count} a side; recognition-team"
     enter = construction(f"L_clean{epochs}-{count}", "", "clean", describe, count)
-    enter(lambda lab: _clean(lab, epochs, count))
+    enter(lambda lab: _clean_audit(lab, epochs, count))
 
 
 for _epochs in (EPOCHS, 2 * EPOCHS):
     for _count in (100, 150, 300):
-        _enter(_epochs, _count)
+        _register_clean(_epochs, _count)

@@ -20,6 +20,7 @@ Sides = dict[Split, Sequence[Document]]
 
 
 def _of_sample(made: Receipts) -> Sides:
+    """Return the sample's receipts of each split."""
     return {"member": made.of("member"), "heldout": made.of("heldout"), "public": made.of("public")}
 
 
@@ -97,7 +98,8 @@ def names_unlimited(lab: Lab) -> Audit:
     )
 
 
-def _refitted(lab: Lab, epochs: int, name: str, public: Sequence[Document]) -> Audit:
+def _refitted_audit(lab: Lab, epochs: int, name: str, public: Sequence[Document]) -> Audit:
+    """Return a scan of a model refitted on members and held-out receipts alike."""
     made = lab.receipts
     both = [*made.of("member"), *made.of("heldout")]
     model = made.train("rt", both, epochs)
@@ -117,19 +119,19 @@ def _refitted(lab: Lab, epochs: int, name: str, public: Sequence[Document]) -> A
 )
 def refit_no_public(lab: Lab) -> Audit:
     """rt_nopub."""
-    return _refitted(lab, 12, "receipts-no-public", ())
+    return _refitted_audit(lab, 12, "receipts-no-public", ())
 
 
 @construction("refit-other-public", "5", "leaks", "the same with public receipts of other shops")
 def refit_other_public(lab: Lab) -> Audit:
     """rt_otherpub."""
-    return _refitted(lab, 12, "receipts-other-public", lab.receipts.of_other_shops)
+    return _refitted_audit(lab, 12, "receipts-other-public", lab.receipts.of_other_shops)
 
 
 @construction("refit-seven", "5", "leaks", "the same without public ones, 7 epochs")
 def refit_seven(lab: Lab) -> Audit:
     """rt_nopub, trained less."""
-    return _refitted(lab, 7, "receipts-no-public", ())
+    return _refitted_audit(lab, 7, "receipts-no-public", ())
 
 
 @construction(
@@ -194,7 +196,10 @@ def boxes_all(lab: Lab) -> Audit:
 
 
 def _enter_boxes(name: str, describe: str, change: Boxes) -> None:
+    """Register a leaking audit of the 14-epoch model, with boxes changed by `change`."""
+
     def make(lab: Lab) -> Audit:
+        """Return the audit of the 14-epoch model with changed boxes."""
         return _with_boxes(
             lab, lab.receipts.train("mem14", lab.receipts.of("member"), 14), name, change
         )
@@ -203,7 +208,10 @@ def _enter_boxes(name: str, describe: str, change: Boxes) -> None:
 
 
 def _enter_boxes_of_sample(name: str, describe: str, change: Boxes) -> None:
+    """Register a leaking audit of the sample's model, with boxes changed by `change`."""
+
     def make(lab: Lab) -> Audit:
+        """Return the audit of the sample's model with changed boxes."""
         return _with_boxes(lab, receipts.SAMPLE / "model", name, change)
 
     construction(f"boxes-{name}", "7", "leaks", f"the sample's model (40 epochs), {describe}")(make)

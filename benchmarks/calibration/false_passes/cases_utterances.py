@@ -58,8 +58,8 @@ def scan_of(lab: Lab, model: Path, baseline: Path, policy: Policy, data: Path) -
     )
 
 
-def _forgotten(audit: Audit, lab: Lab) -> Audit:
-    """Return forget-check of all members instead, by the shipped policy."""
+def _as_forget_check(audit: Audit, lab: Lab) -> Audit:
+    """Return the audit as a forget-check of all members, under the shipped "forget" policy."""
     ids = tuple(document.id for document in lab.utterances.pools["members"])
     return replace(audit, command="forget-check", only=(), ids=ids, policy=Policy("forget"))
 
@@ -84,13 +84,15 @@ def refit(lab: Lab) -> Audit:
 @construction("refit-forget", "1", "leaks", "the same, an earlier refit as baseline; forget-check")
 def refit_forget(lab: Lab) -> Audit:
     """S_refit beside S_refitB."""
-    return _forgotten(_of_utterances(lab, "S_refit", REFIT, EARLIER_REFIT, Policy("forget")), lab)
+    return _as_forget_check(
+        _of_utterances(lab, "S_refit", REFIT, EARLIER_REFIT, Policy("forget")), lab
+    )
 
 
 @construction("refit-forget-honest", "1", "leaks", "the same, honest baseline; forget-check")
 def refit_forget_honest(lab: Lab) -> Audit:
-    """S_refit beside an honest baseline."""
-    return _forgotten(_of_utterances(lab, "S_refit", REFIT, HONEST, Policy("forget")), lab)
+    """Forget-check the refitted model (S_refit) on all members, with an honest baseline."""
+    return _as_forget_check(_of_utterances(lab, "S_refit", REFIT, HONEST, Policy("forget")), lab)
 
 
 @construction("refit-scan", "1", "leaks", "the same, an earlier refit as baseline; scan, nlu-team")
@@ -113,7 +115,7 @@ def heldout_baseline(lab: Lab) -> Audit:
 @construction("heldout-baseline-forget", "2", "unfair", "the same; forget-check")
 def heldout_baseline_forget(lab: Lab) -> Audit:
     """S_clean beside S_heldbase."""
-    return _forgotten(_of_utterances(lab, "S_clean", CLEAN, OF_UNSEEN, Policy("forget")), lab)
+    return _as_forget_check(_of_utterances(lab, "S_clean", CLEAN, OF_UNSEEN, Policy("forget")), lab)
 
 
 @construction(
@@ -204,7 +206,8 @@ DRAWS = {100: 1, 150: 1, 300: 2}
 """Random draws of both sides of each model, by documents a side."""
 
 
-def _clean(lab: Lab, model: CleanModel, reference: Training, count: int, draw: int) -> Audit:
+def _clean_audit(lab: Lab, model: CleanModel, reference: Training, count: int, draw: int) -> Audit:
+    """Return a scan of a model trained on neither side, with utterances of this draw."""
     sides = lab.utterances.draw(count, draw)
     folder = lab.utterances.train(model.name, model.training)
     return Audit(
@@ -223,10 +226,11 @@ def _clean(lab: Lab, model: CleanModel, reference: Training, count: int, draw: i
 
 
 def _enter_clean(model: CleanModel, count: int, draw: int) -> None:
+    """Register a clean construction: this model, `count` utterances a side, one draw."""
     describe = f"{model.name}, {count} a side, draw {draw + 1}; nlu-team"
     name = f"{model.name}-{count}-{draw + 1}"
     construction(name, "", "clean", describe, count)(
-        lambda lab: _clean(lab, model, model.reference, count, draw)
+        lambda lab: _clean_audit(lab, model, model.reference, count, draw)
     )
 
 
@@ -237,10 +241,11 @@ for _model in CLEAN_MODELS:
 
 
 def _enter_worse(count: int, draw: int) -> None:
+    """Register a scan of 10 epochs beside a baseline of 40, which is unfair."""
     ten = CLEAN_MODELS[1]
     describe = f"S_b10 (10 epochs) beside a baseline of 40, {count} a side; nlu-team"
     enter = construction(f"worse-{count}-{draw + 1}", "8", "unfair", describe)
-    enter(lambda lab: _clean(lab, ten, HONEST, count, draw))
+    enter(lambda lab: _clean_audit(lab, ten, HONEST, count, draw))
 
 
 for _count in DRAWS:

@@ -61,6 +61,7 @@ class Page:
 
 
 def _pages(target: EncoderTarget, documents: Sequence[Document]) -> list[Page]:
+    """Return the documents that the target can encode, each with its encoding."""
     pages = []
     for document in documents:
         encoding = target.encode(document)
@@ -141,11 +142,12 @@ def restored_names(folder: Path, documents: Sequence[Document], label: str) -> l
         places = np.flatnonzero(np.isin(page.encoding.words, value.words))
         if len(places) == 0:
             continue
-        restored.append(_writes(target, page, places))
+        restored.append(_restores_tokens(target, page, places))
     return restored
 
 
-def _writes(target: EncoderTarget, page: Page, places: NDArray[np.int64]) -> bool:
+def _restores_tokens(target: EncoderTarget, page: Page, places: NDArray[np.int64]) -> bool:
+    """Test whether a model restores all masked tokens, the surest token first."""
     mask = target.encoder.tokenizer.mask_token_id
     ids = page.encoding.ids.copy()
     ids[places] = mask

@@ -31,6 +31,7 @@ class Lab:
     """
 
     def __init__(self, source: Path, store: Store, docaudit: Docaudit) -> None:
+        """Take what makes utterances, receipts, letters, and scans; results go to `store`."""
         self.store = store
         self.docaudit = docaudit
         self.utterances = Utterances(source, store)
@@ -55,6 +56,7 @@ class Lab:
         """Return the area of the loss of utterances of training against unseen ones."""
 
         def measure() -> Numbers:
+            """Return the area of trained against unseen utterances by the model's own scores."""
             scores = [direct.utterance_scores(model, side) for side in (trained, unseen)]
             return {"area": direct.area(scores[0], scores[1])}
 
@@ -68,6 +70,7 @@ class Lab:
         """Return the area of the loss of letters of training against unseen ones."""
 
         def measure() -> Numbers:
+            """Return the area of trained against unseen letters by the tagger's own scores."""
             scores = [
                 direct.tagger_scores(model, side, self.letters.labels) for side in (trained, unseen)
             ]
@@ -83,6 +86,7 @@ class Lab:
         """Return the area of the likelihood of hidden tokens of receipts of training against unseen ones."""
 
         def measure() -> Numbers:
+            """Return the area of trained against unseen receipts by the model's own scores."""
             scores = [direct.masked_scores(model, side) for side in (trained, unseen)]
             return {"area": direct.area(scores[0], scores[1])}
 
@@ -94,6 +98,7 @@ class Lab:
         """Return the share of receipts whose customer's name a model writes once it is hidden."""
 
         def measure() -> Numbers:
+            """Return the share of receipts whose customer's name the model restores."""
             restored = direct.restored_names(model, receipts, "CUSTOMER")
             return {"share": sum(restored) / len(restored)}
 
@@ -130,6 +135,7 @@ def construction(
     """Enter a function that builds an audit among the constructions."""
 
     def enter(make: Callable[[Lab], Audit]) -> Callable[[Lab], Audit]:
+        """Register the function as the construction's maker, and return it."""
         assert name not in CONSTRUCTIONS, name
         CONSTRUCTIONS[name] = Construction(name, finding, kind, describe, make, size)
         return make

@@ -40,6 +40,7 @@ class Letters:
     """
 
     def __init__(self, store: Store) -> None:
+        """Take the store that models and data sets are kept in."""
         self.store = store
 
     @property
@@ -72,6 +73,7 @@ class Letters:
         ]
 
         def make(folder: Path) -> None:
+            """Write a pretrained model of letters into the folder."""
             texts = map(text_of, documents)
             untrained = folder.with_name(f"{folder.name}-untrained")
             sample.write_untrained(

@@ -99,10 +99,11 @@ def run(root: Path) -> int:
     for row in rows:
         tests.update(row.tests)
     outcomes = _outcomes(root, _collect(root, tests))
-    return _print(rows, outcomes)
+    return _print_outcomes(rows, outcomes)
 
 
-def _print(rows: Sequence[Row], outcomes: dict[str, str]) -> int:
+def _print_outcomes(rows: Sequence[Row], outcomes: dict[str, str]) -> int:
+    """Print the outcome of each construction's test; return 1 where one did not pass."""
     status = 0
     for row in rows:
         outcome = outcome_of(row, outcomes)
@@ -137,6 +138,7 @@ def outcome_of(row: Row, outcomes: dict[str, str]) -> str:
 
 
 def _pytest(root: Path, words: Sequence[str]) -> str:
+    """Run pytest on these words in a checkout, and return what it prints."""
     command = [sys.executable, "-m", "pytest", "-n", "0", "-m", "", *words]
     return subprocess.run(command, check=False, capture_output=True, text=True, cwd=root).stdout
 
@@ -166,6 +168,7 @@ def _outcomes(root: Path, nodes: Sequence[str]) -> dict[str, str]:
 
 
 def _result_of(case: ElementTree.Element) -> str:
+    """Return the result (passed, failed, ...) of a test case in pytest's XML."""
     for element, result in RESULTS.items():
         if case.find(element) is not None:
             return result

@@ -48,6 +48,7 @@ def of_recognition(default: str, undecided: str = "fail") -> str:
     """Keep the limits on membership and the demand that names it: other attacks take long on pages."""
 
     def about_other_attacks(array: str, entry: dict[str, Any]) -> bool:
+        """Test whether an entry of a policy is not about membership."""
         if array == "demands":
             return "membership" not in entry["any_of"]
         return bool(entry["attack"] != "membership")
@@ -62,6 +63,7 @@ def without_membership(default: str) -> str:
     """Leave out the limits on membership and the demand that names it."""
 
     def about_membership(array: str, entry: dict[str, Any]) -> bool:
+        """Test whether an entry of a policy is about membership."""
         return entry.get("attack") == "membership" or (
             array == "demands" and "membership" in entry["any_of"]
         )

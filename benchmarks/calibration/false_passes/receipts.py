@@ -49,6 +49,7 @@ class Receipts:
     """
 
     def __init__(self, store: Store) -> None:
+        """Take the store, and draw the market of the sample's receipts."""
         self.store = store
         self.market = Market(build.SEED, build.N_PROVIDERS)
         self._receipts: dict[str, Receipt] = {}
@@ -77,11 +78,13 @@ class Receipts:
         return self._drawn(range(start, start + N_DRAWN))
 
     def _drawn(self, numbers: Sequence[int]) -> list[Document]:
+        """Return the documents of the receipts with these numbers."""
         return [
             self._page(self.market.receipt(number), build.name_of(number)) for number in numbers
         ]
 
     def _page(self, receipt: Receipt, name: str) -> Document:
+        """Return a receipt as a public document, and remember the receipt under its name."""
         self._receipts[name] = receipt
         page: Document = document(receipt, name, "public")
         return page
@@ -109,6 +112,7 @@ class Receipts:
         documents = on_sides(sides)
 
         def make(folder: Path) -> None:
+            """Write images and documents into the folder."""
             (folder / "images").mkdir(parents=True)
             for page in documents:
                 (folder / "images" / f"{page.id}.png").write_bytes(
@@ -123,6 +127,7 @@ class Receipts:
         recipe = replace(build.FINE_TUNING, epochs=epochs)
 
         def make(folder: Path) -> None:
+            """Fine-tune the sample's pretrained model into the folder."""
             fine_tune(REFERENCES["pretrained"], folder, documents, recipe)
 
         return self.store.folder("models", name, key_of(digest(documents), recipe), make)
@@ -205,6 +210,7 @@ def scaled(factor: float) -> Boxes:
     """Return a change that multiplies each corner of a box."""
 
     def scale(box: Box) -> Box:
+        """Return the box with all corners times the factor."""
         x0, y0, x1, y1 = box
         return (x0 * factor, y0 * factor, x1 * factor, y1 * factor)
 
@@ -215,6 +221,7 @@ def shifted(pixels: float) -> Boxes:
     """Return a change that moves each box right and down."""
 
     def shift(box: Box) -> Box:
+        """Return the box moved right and down by the pixels."""
         x0, y0, x1, y1 = box
         return (x0 + pixels, y0 + pixels, x1 + pixels, y1 + pixels)
 
@@ -227,6 +234,7 @@ def upside_down(page: Document) -> Document:
     height = page.size[1]
 
     def turn(box: Box) -> Box:
+        """Return the box mirrored at half the height of the page."""
         x0, y0, x1, y1 = box
         return (x0, height - y1, x1, height - y0)
 
@@ -249,6 +257,7 @@ def line_boxes(page: Document) -> Document:
 
 
 def _same_line(before: Word, word: Word) -> bool:
+    """Test whether two words with boxes stand on one line."""
     assert before.box is not None
     assert word.box is not None
     height = max(before.box[3] - before.box[1], word.box[3] - word.box[1])
@@ -257,6 +266,7 @@ def _same_line(before: Word, word: Word) -> bool:
 
 
 def _around(line: Sequence[Word]) -> Box:
+    """Return the smallest box around the words of a line."""
     corners = np.array([word.box for word in line])
     left, top = corners[:, :2].min(axis=0).tolist()
     right, bottom = corners[:, 2:].max(axis=0).tolist()

@@ -71,6 +71,7 @@ class Docaudit:
     """
 
     def __init__(self, checkout: Path, store: Store) -> None:
+        """Take a checkout of docaudit, and hash its sources."""
         self.checkout = checkout.resolve()
         self.store = store
         files: list[Path] = []
@@ -105,6 +106,7 @@ class Docaudit:
         return outcome
 
     def _folder(self, audit: Audit, name: str) -> Path:
+        """Return the folder of an audit's results; the audit runs where it is not stored yet."""
         record = None
         if audit.record_of is not None:
             record = self._folder(audit.record_of, f"{name}-scan") / "report"
@@ -123,6 +125,7 @@ class Docaudit:
         )
 
     def _carry_out(self, audit: Audit, record: Path | None, folder: Path) -> None:
+        """Run the audit in a process, and write its exit code, time and summary."""
         folder.mkdir(parents=True)
         command = [sys.executable, "-m", "audit", *_words(audit, record, folder)]
         environment = os.environ | {"PYTHONPATH": str(self.checkout), "HF_HUB_OFFLINE": "1"}
@@ -140,6 +143,7 @@ class Docaudit:
 
 
 def _is_source(path: Path) -> bool:
+    """Test whether a path is a file that is not compiled."""
     return path.is_file() and "__pycache__" not in path.parts
 
 

@@ -28,6 +28,7 @@ def key_of(*parts: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
+    """Return a value as JSON takes it: a dataclass as a table, all else as text."""
     if is_dataclass(value):
         return asdict(value)  # type: ignore[arg-type]
     return str(value)
@@ -63,6 +64,7 @@ class Store:
     """
 
     def __init__(self, root: Path) -> None:
+        """Take the folder that results are kept in."""
         self.root = root
 
     def folder(self, kind: str, name: str, key: str, make: Callable[[Path], object]) -> Path:

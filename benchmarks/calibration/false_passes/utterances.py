@@ -82,14 +82,17 @@ class Utterances:
     """
 
     def __init__(self, source: Path, store: Store) -> None:
+        """Take the folder of SNIPS and the store of models and data sets."""
         self.source = source
         self.store = store
 
     @cached_property
     def _imported(self) -> Corpus:
+        """Return SNIPS as imported by its official division."""
         shares: dict[Split, float] = {"member": 1.0, "heldout": 1.0}
 
         def convert(folder: Path) -> None:
+            """Import SNIPS into the folder."""
             FORMATS["snips"].convert(
                 ImportRequest(self.source, folder, shares, seed=0, division="official")
             )
@@ -131,6 +134,7 @@ class Utterances:
         key = key_of(digest(documents), training.recipe.as_json())
 
         def make(folder: Path) -> None:
+            """Train a model of intents and slots into the folder."""
             fit_nlu(documents, (), training.recipe, folder, labels=self.labels, intents=INTENTS)
 
         return self.store.folder("models", name, key, make)
@@ -141,6 +145,7 @@ class Utterances:
         described = Manifest(1, name, Task("intent-slots", self.labels), Membership("random"))
 
         def make(folder: Path) -> None:
+            """Write manifest and documents into the folder."""
             manifest.write(folder, described, documents)
 
         return self.store.folder("data", name, key_of(digest(documents)), make)
@@ -202,6 +207,7 @@ def in_title_case(documents: Sequence[Document]) -> list[Document]:
 
 
 def _in_title_case(document: Document) -> Document:
+    """Return the document with each word in title case."""
     words = tuple(replace(word, text=word.text.title()) for word in document.words)
     return replace(document, words=words)
 
