@@ -91,7 +91,7 @@ def outcomes(audit, audits):
     return worst, limits
 
 
-def test_values_count_once_in_a_document_and_by_their_number():
+def test_each_distinct_value_of_a_document_is_counted_once():
     values = tried([4] * 15 + [0] * 85, [0] * 100, per_document=4)
     found = count_values("values", values, all_of(values), excess_rate, rng())
     assert found.value == pytest.approx(60)

@@ -148,6 +148,7 @@ def test_a_scan_is_decided_by_them(world, tmp_path, model, outcome, cause, words
 
 
 def _verdict_on_membership_auc(record: records.AuditRecord) -> Verdict:
+    """Judge a record by a policy of one limit: membership's AUC of at most 0.65."""
     limit = policies.Limit("membership", "auc", "told apart", max=0.65)
     return policies.evaluate(record, policies.Policy(1, "mine", (limit,)), dt.date(2026, 1, 1))
 
@@ -212,7 +213,7 @@ def _checked(
     words: tuple[str, str] = ("a", "a"),
     role: str = "baselines",
 ) -> Check | str:
-    """Check documents whose loss is lower by `shift` on held-out ones, beside a reference's."""
+    """Return the check of losses that are higher by `shift` on public documents, or why not."""
     drawn, losses, beside = _drawn(seed, words), {}, {}
     for name, (hard, own, other) in drawn.parts.items():
         is_public = name.startswith("public")
@@ -229,6 +230,7 @@ def _checked(
 
 
 def _check_of(outcome: refit.UnseenTest | str) -> Check | str:
+    """Return the check of an outcome; a reason why it was not tested as it is."""
     return outcome if isinstance(outcome, str) else outcome.check
 
 

@@ -29,10 +29,12 @@ LETTERS = np.array([*"bcdfghjkmnpqrtvwxz"])
 
 
 def question(key: str) -> str:
+    """Return the question that asks for a field."""
     return f"What is the {key}?"
 
 
 def value(rng: np.random.Generator) -> str:
+    """Draw a value of twelve letters."""
     return "".join(rng.choice(LETTERS, 12))
 
 
@@ -115,6 +117,7 @@ class Answering:
     def __init__(
         self, memory: Mapping[tuple[str, str], str] = {}, probability=1.0, blind=False, losses=True
     ):
+        """Plant answers by page and question; all else is read from the page, unless `blind`."""
         self.card = TargetCard(
             "planted", "planted", "question-answering", "planted", 0, 0, 512, "0" * 64, "cpu", ""
         )
@@ -125,6 +128,7 @@ class Answering:
         self.asked = []
 
     def ask(self, queries):
+        """Answer queries for answers and for losses, and remember what was asked."""
         self.asked += queries
         return [
             self._given(query) if isinstance(query, Answer) else self._losses(query)
@@ -132,16 +136,19 @@ class Answering:
         ]
 
     def _remembered(self, query):
+        """Return the planted answer to a query, of its page or of any; None without one."""
         name = query.view.words[0].text if query.view.words else None
         return self.memory.get((name, query.question), self.memory.get(("", query.question)))
 
     def _given(self, query):
+        """Return the reply: the planted answer, else what the page says."""
         text = self._remembered(query)
         if text is None:
             text = NOTHING if self.blind else self._read(query)
         return Reply(text, 1.0, 1, True)
 
     def _read(self, query):
+        """Return the word behind the asked field's label on the page; `NOTHING` without one."""
         words = [word.text for word in query.view.words]
         for key in KEYS:
             label = f"{key.upper()}:"
@@ -151,5 +158,6 @@ class Answering:
         return NOTHING
 
     def _losses(self, query):
+        """Return low losses of a planted answer, high ones of any other."""
         known = self._remembered(query) == query.answer
         return np.full(2, np.log(self.probability if known else 1e-9) / 2)

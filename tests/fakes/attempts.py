@@ -13,6 +13,7 @@ def outcomes_of(attack, case, trials, width=16, stream=()):
     """Attempt the trials, `width` at a time, each with random numbers from the stream of its id."""
 
     def attempt(trial):
+        """Run the attack on a trial, with randomness that follows from the trial's id."""
         return attack.attempt(case, trial, np.random.default_rng([*stream, *trial.id.encode()]))
 
     found = dict(drive(SimpleNamespace(attempt=attempt), trials, width))
@@ -31,12 +32,15 @@ def run(attack, case, width=16, seed=1, stream=()):
 
 
 def measured(result, name):
+    """Return the result's measurement of this name."""
     return next(item for item in result.measurements if item.name == name)
 
 
 def counts(result):
+    """Return the values of a result's counts, by name."""
     return {count.name: count.value for count in result.counts}
 
 
 def diagnostics(result):
+    """Return the values of a result's diagnostics, by name."""
     return {item.name: item.value for item in result.diagnostics}

@@ -27,6 +27,7 @@ SLOTS = ("B-artist", "B-item", "B-rating", "O")
 
 
 def utterances(folder: Path) -> Corpus:
+    """Write a small data set of utterances: two members, the others held out."""
     documents = [
         Document(f"u{number}", split, tuple(map(Word, text.split())), tags=tags, intent=intent)
         for number, (text, tags, intent) in enumerate(UTTERANCES)
@@ -66,6 +67,7 @@ def pages(folder: Path, *, images: bool = True, kind: TaskKind = "token-classifi
 def _written(
     folder: Path, kind: TaskKind, documents: list[Document], labels: tuple[str, ...]
 ) -> Corpus:
+    """Write a data set of these documents, and load it."""
     manifests.write(
         folder, Manifest(1, "small", Task(kind, labels), Membership("random")), documents
     )

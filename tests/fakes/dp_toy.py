@@ -19,10 +19,12 @@ from audit.extensions.private.units import Batch, Learner, Parameters, Unit
 def document(
     name: str, x: float, y: float, provider: str | None = None, split: Any = "member"
 ) -> Document:
+    """Return a document whose two words are the point (x, y)."""
     return Document(name, split, (Word(str(x)), Word(str(y))), provider=provider)
 
 
 def corpus(documents: Sequence[Document], root: Path = Path("/nowhere")) -> Corpus:
+    """Return a corpus of these documents, which is on no disk."""
     manifest = Manifest(1, "toy", Task("token-classification", ("O",)), Membership("random"))
     return Corpus(root, manifest, tuple(documents), "0" * 64)
 
@@ -62,6 +64,7 @@ class ToyLearner(Learner):
         self.drawn: list[str] = []
 
     def samples_of(self, document: Document, rng: np.random.Generator) -> tuple[Any, ...]:
+        """Return a document's point, and note that the document was drawn."""
         self.drawn.append(document.id)
         return (tuple(float(word.text) for word in document.words),) if document.words else ()
 
@@ -73,6 +76,7 @@ class ToyLearner(Learner):
         return {"x": points[:, 0], "y": points[:, 1]}
 
     def losses(self, batch: Batch) -> torch.Tensor:
+        """Return half the squared error of each point."""
         return (self.model(batch["x"]) - batch["y"]).square() / 2
 
     def save(self, folder: Path, *, half: bool = False) -> None:
@@ -103,6 +107,7 @@ class NoLedger:
 
 
 def open_toy(start: Path, corpus: Corpus, *, seed: int, device: str) -> ToyLearner:
+    """Return a toy learner, whatever it should start from."""
     return ToyLearner()
 
 

@@ -184,6 +184,7 @@ def _nodes(tree: Any) -> list[tuple[Any, Any]]:
 
 
 def _delete(parent: Any, key: Any, _value: Any) -> None:
+    """Delete a key of a tree's node."""
     del parent[key]
 
 
@@ -194,6 +195,7 @@ def _replace(parent: Any, key: Any, value: Any) -> None:
 
 
 def _rename(parent: Any, key: Any, value: Any) -> None:
+    """Rename a key of a table to the value."""
     if isinstance(parent, dict):
         parent[value if isinstance(value, str) else str(type(value))] = parent.pop(key)
 
@@ -216,6 +218,7 @@ def _repeat(parent: Any, key: Any, value: Any) -> None:
 
 
 def _negate(parent: Any, key: Any, _value: Any) -> None:
+    """Negate a number or truth value, reverse a list, or wrap any other value in a list."""
     own = parent[key]
     if isinstance(own, int | float):
         parent[key] = not own if isinstance(own, bool) else -own
@@ -242,6 +245,7 @@ def _type_of(value: Any) -> str:
 
 
 def _edit_tree(path: Path, edit: Edit) -> None:
+    """Edit one place of a file's tree; do nothing where the format cannot say it."""
     try:
         tree = _read(path)
         places = _nodes(tree)

@@ -39,6 +39,7 @@ def pins(blocks):
 
 
 def constraints():
+    """Return the versions in constraints.txt by canonical package name."""
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()[1:]
     return {
         canonicalize_name(name): version for name, version in (line.split("==") for line in lines)
