@@ -261,7 +261,7 @@ class TriedValues(DocumentColumns):
         """
         return rates.needs_baseline(self.columns, by_lot=population.by_lot, weights=self.weights)
 
-    def leaked(self, population: Population) -> TriedValues:
+    def with_needed_baseline(self, population: Population) -> TriedValues:
         """Return one row a distinct value, its baseline zero where none is to be subtracted.
 
         None where `needs_baseline` asks for none.
@@ -302,7 +302,7 @@ def count_documents(name: str, tried: TriedValues, population: Population) -> Me
     few = tried.too_few(name, FEWEST_OTHERS)
     if few is not None:
         return few
-    values = tried.leaked(population)
+    values = tried.with_needed_baseline(population)
     inside, outside = _by_document(values)
     total = max(population.documents, inside.size)
     counted = count_leaking(
@@ -363,7 +363,7 @@ class KindsCheck:
         """Count the member documents that leak a value, and record the p-value of that leak."""
         counted = count_documents(name, tried, population)
         if isinstance(counted, Estimate):
-            values = tried.leaked(population)
+            values = tried.with_needed_baseline(population)
             inside, outside = _by_document(values)
             p_value = leaking_p(inside, outside, values.most_of_a_document)
             reason = f"about {counted.value:.0f} of {counted.total} training documents leak values of their own"

@@ -170,7 +170,7 @@ def all_fields(case: Case, min_tokens: int, max_tokens: int) -> Iterator[Field]:
     for document in case.corpus.of(*AUDITED):
         for entity in document.entities:
             if entity.attack:
-                yield from _examined(case, document, entity, min_tokens, max_tokens)
+                yield from _fields_of_entity(case, document, entity, min_tokens, max_tokens)
 
 
 def field_of(case: Case, trial: Trial, min_tokens: int, max_tokens: int) -> Field:
@@ -178,11 +178,11 @@ def field_of(case: Case, trial: Trial, min_tokens: int, max_tokens: int) -> Fiel
     document_id, entity_id, part = trial.subject
     document = case.corpus.document(document_id)
     entity = next(entity for entity in document.entities if entity.id == entity_id)
-    fields = _examined(case, document, entity, min_tokens, max_tokens)
+    fields = _fields_of_entity(case, document, entity, min_tokens, max_tokens)
     return next(field for field in fields if field.part == part)
 
 
-def _examined(
+def _fields_of_entity(
     case: Case, document: Document, entity: Entity, min_tokens: int, max_tokens: int
 ) -> tuple[Field, ...]:
     """Return a field of usual or short length, or both ends of a long one, of an entity."""

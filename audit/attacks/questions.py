@@ -146,10 +146,10 @@ def all_values(corpus: Corpus) -> Iterator[AskedQuestion]:
             continue
         for entity in document.entities:
             if entity.attack and input_only(corpus, document, entity):
-                yield _made(corpus, document, entity)
+                yield _make_question(corpus, document, entity)
 
 
-def _made(corpus: Corpus, document: Document, entity: Entity) -> AskedQuestion:
+def _make_question(corpus: Corpus, document: Document, entity: Entity) -> AskedQuestion:
     """Make the question for a value that no question of its document asks for."""
     phrasings = corpus.once("phrasings", lambda: _phrasings(corpus))
     label = entity.label.replace("_", " ").lower()
@@ -176,7 +176,7 @@ def question_of(corpus: Corpus, trial: Trial) -> AskedQuestion:
     if name.startswith(JOINT):
         entity_id = name.removeprefix(JOINT)
         entity = next(entity for entity in document.entities if entity.id == entity_id)
-        return _made(corpus, document, entity)
+        return _make_question(corpus, document, entity)
     question = next(question for question in document.questions if question.id == name)
     return AskedQuestion(document, question)
 
@@ -248,13 +248,13 @@ def clear(page: PageView, answers: Sequence[str]) -> Generator[Request, Any, Cle
     reason = why_derivable([word.text for word in removal.view.words], answers)
     if reason is not None:
         return Cleared(removal.view, DERIVABLE, reason)
-    before = yield from _read(crops_of(page, removal))
-    after = yield from _read(crops_of(removal.view, removal))
+    before = yield from _read_crops(crops_of(page, removal))
+    after = yield from _read_crops(crops_of(removal.view, removal))
     proof = prove_removal(page, removal, answers, before, after)
     return Cleared(removal.view, proof.status, None, proof.reading, removal.words)
 
 
-def _read(crops: tuple[ReadCrop, ...]) -> Generator[Request, Any, list[str | None]]:
+def _read_crops(crops: tuple[ReadCrop, ...]) -> Generator[Request, Any, list[str | None]]:
     """Ask Tesseract what it reads in the crops: one text, or None, for each."""
     if not crops:
         return []

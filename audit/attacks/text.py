@@ -406,7 +406,7 @@ def parse(raw: Mapping[str, Any]) -> AttackText:
     """
     text = {key: value for key, value in raw.items() if key != "shared"}
     for name in raw.get("shared", ()):
-        text = _joined(SHARED[name], text)
+        text = _with_shared_part(SHARED[name], text)
     groups = {**text.get("qualifiers", {}), **text.get("labels", {})}
     sets = {
         **{name: tuple(group) for name, group in groups.items()},
@@ -442,14 +442,14 @@ def _describe_problem(problem: Mapping[str, Any]) -> str:
     return f"{place}: {problem['msg']}".removeprefix(": ")
 
 
-def _joined(part: Mapping[str, Any], text: Mapping[str, Any]) -> dict[str, Any]:
+def _with_shared_part(part: Mapping[str, Any], text: Mapping[str, Any]) -> dict[str, Any]:
     """Return a text with a shared part added: its tables in front, its lists behind."""
     joined = {**part, **text}
     for key in part.keys() & text.keys():
         first = part[key]
         value = text[key]
         if isinstance(first, dict):
-            joined[key] = _joined(first, value)
+            joined[key] = _with_shared_part(first, value)
         elif isinstance(first, list):
             joined[key] = [*value, *first]
     return joined

@@ -366,7 +366,7 @@ class StoredDocument(Document):
 
     def __reduce__(self) -> tuple[Callable[[Document], Document], tuple[Document]]:
         """Return the whole document for another process."""
-        return _whole, (self._content,)
+        return _same_document, (self._content,)
 
 
 def _content_property(name: str) -> property:
@@ -386,7 +386,7 @@ for _name in _CONTENTS:
     setattr(StoredDocument, _name, _content_property(_name))
 
 
-def _whole(document: Document) -> Document:
+def _same_document(document: Document) -> Document:
     """Return the document itself; pickling calls this in the other process."""
     return document
 

@@ -118,10 +118,10 @@ def _open(
     """Load a fetched data set in another process; fail where it has changed."""
     corpus = load(fetch(root, names), hashes)
     _refuse_changed("the data set", corpus.sha256, sha256)
-    return dataclasses.replace(corpus, bring=partial(_bring, root, hashes, fetch))
+    return dataclasses.replace(corpus, bring=partial(_fetch_image, root, hashes, fetch))
 
 
-def _bring(root: Path, hashes: Mapping[str, str], fetch: Fetch, name: str) -> Path:
+def _fetch_image(root: Path, hashes: Mapping[str, str], fetch: Fetch, name: str) -> Path:
     """Fetch one page image of a data set, and return its path; fail where it has changed."""
     path = fetch(root, (name,)) / name
     _refuse_changed(name, read_header(path).sha256, hashes[name])

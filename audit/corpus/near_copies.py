@@ -97,8 +97,8 @@ def _digest(text: str, size: int) -> bytes:
 def _alike_texts(copies: Pages, originals: Pages, texts: Mapping[str, Text]) -> set[Pair]:
     """List pairs of longer texts that share their runs of words and their numbers."""
     runs = {name: text.runs for name, text in texts.items() if len(text.runs)}
-    copies = _those_in(runs, copies)
-    originals = _those_in(runs, originals)
+    copies = _documents_in(runs, copies)
+    originals = _documents_in(runs, originals)
     if not (copies and originals):
         return set()
     copy_runs = [runs[page.id] for page in copies]
@@ -110,7 +110,7 @@ def _alike_texts(copies: Pages, originals: Pages, texts: Mapping[str, Text]) -> 
     return pairs
 
 
-def _those_in(values: Mapping[str, object], documents: Pages) -> list[Document]:
+def _documents_in(values: Mapping[str, object], documents: Pages) -> list[Document]:
     """Return the documents whose ids are keys of `values`."""
     return [document for document in documents if document.id in values]
 
@@ -414,14 +414,14 @@ def _alike_pictures(
     corpus: Corpus, copies: Pages, originals: Pages, hashes: Mapping[str, Bits]
 ) -> set[Pair]:
     """List pairs of pages that show the same, and whose words do not say otherwise."""
-    copies = _those_in(hashes, copies)
-    originals = _those_in(hashes, originals)
+    copies = _documents_in(hashes, copies)
+    originals = _documents_in(hashes, originals)
     if not (copies and originals):
         return set()
     documents = {document.image: document for document in (*copies, *originals)}
     raster = cache(lambda image: _raster(open_image(corpus, documents[image])))
     pairs: set[Pair] = set()
-    for row, column in _near(_stack(copies, hashes), _stack(originals, hashes)):
+    for row, column in _near_hashes(_stack(copies, hashes), _stack(originals, hashes)):
         copy = copies[row]
         original = originals[column]
         if _differ_in_numbers(copy, original):
@@ -450,7 +450,7 @@ def _correlate(left: Floats | None, right: Floats | None) -> bool:
     return float(left @ right) >= MIN_CORRELATION
 
 
-def _near(lefts: Bits, rights: Bits) -> Iterator[tuple[int, int]]:
+def _near_hashes(lefts: Bits, rights: Bits) -> Iterator[tuple[int, int]]:
     """Yield the rows of each two hashes, left and right, that differ in few bits."""
     right = rights.astype(np.float32)
     for start in range(0, len(lefts), _ROWS):

@@ -124,7 +124,7 @@ def find_field(output: str, path: str) -> OutputField | None:
     In JSON and markup by its path, or the end of its path; else the rest of a line, or of a table's
     cell, behind its name.
     """
-    sought = _canonical(path)
+    sought = _without_first_indices(path)
     places = _all_fields(output)
     for place in places:
         if place.path == sought:
@@ -205,7 +205,7 @@ def _is_json(output: str) -> bool:
         return False
 
 
-def _canonical(path: str) -> str:
+def _without_first_indices(path: str) -> str:
     """Return a path of a field without the index of first items, and without outer dots."""
     return path.replace("[0]", "").strip(".")
 
@@ -240,14 +240,16 @@ def _read_value(text: str, at: int, path: str, found: _Fields) -> int:
     if text[at] == '"':
         value, end = _STRINGS.raw_decode(text, at)
         found.note(
-            OutputField(_canonical(path), " ".join(value.split()), at + 1, end - 1, quoted=True)
+            OutputField(
+                _without_first_indices(path), " ".join(value.split()), at + 1, end - 1, quoted=True
+            )
         )
         return end
     literal = _LITERAL.match(text, at)
     if literal is None:
         raise ValueError
     if literal.group() not in _NO_VALUES:
-        found.note(OutputField(_canonical(path), literal.group(), at, literal.end()))
+        found.note(OutputField(_without_first_indices(path), literal.group(), at, literal.end()))
     return literal.end()
 
 
@@ -333,7 +335,7 @@ def _read_elements(text: str, closed: Collection[str], found: _Fields) -> None:
             if not text[top.begin : tag.start()].strip():
                 top.begin = tag.end()
         elif tag["close"]:
-            _close(text, stack, name, tag.start(), found)
+            _close_element(text, stack, name, tag.start(), found)
         else:
             if len(stack) > DEEPEST:
                 raise ValueError("elements are nested too deeply")
@@ -360,7 +362,7 @@ def _name_of(tag: re.Match[str]) -> str:
     return str(tag["field"] or tag["name"])
 
 
-def _close(text: str, stack: list[_Open], name: str, at: int, found: _Fields) -> None:
+def _close_element(text: str, stack: list[_Open], name: str, at: int, found: _Fields) -> None:
     """End the open element of this name, and those within it; ignore a name that is not open."""
     if not any(element.name == name for element in stack[1:]):
         return
@@ -375,7 +377,9 @@ def _add_field(text: str, element: _Open, end: int, found: _Fields) -> None:
     if element.bare and inside.strip():
         begin = element.begin + len(inside) - len(inside.lstrip())
         end = begin + len(inside.strip())
-        found.note(OutputField(_canonical(element.here), " ".join(inside.split()), begin, end))
+        found.note(
+            OutputField(_without_first_indices(element.here), " ".join(inside.split()), begin, end)
+        )
 
 
 def _find_beside_name(output: str, name: str) -> OutputField | None:

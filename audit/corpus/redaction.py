@@ -55,13 +55,14 @@ def sentence_starts(
         if index in whole:
             continue
         if index in paragraphs or (
-            _ends(words[index - 1], first=starts[-1] == index - 1) and _begins(words[index])
+            _ends_sentence(words[index - 1], first=starts[-1] == index - 1)
+            and _begins_sentence(words[index])
         ):
             starts.append(index)
     return tuple(starts)
 
 
-def _ends(word: str, *, first: bool) -> bool:
+def _ends_sentence(word: str, *, first: bool) -> bool:
     """Test whether a word ends a sentence; `first` is whether it begins one too."""
     if not _ENDS.search(word) or (first and _NUMBERING.match(word)):
         return False
@@ -69,7 +70,7 @@ def _ends(word: str, *, first: bool) -> bool:
     return not ABBREVIATION.fullmatch(bare) and not _LETTERS_WITH_STOPS.match(bare)
 
 
-def _begins(word: str) -> bool:
+def _begins_sentence(word: str) -> bool:
     """Test whether a word may begin a sentence: by a capital or a digit, or by no letter."""
     bare = word.lstrip(_OPENING)
     return not bare or bare[0].isupper() or bare[0].isdigit()

@@ -70,7 +70,7 @@ def certified(kind: MetricKind, members: int, others: int) -> float:
     Raises:
         ValueError: a side has no units.
     """
-    _check(kind, members, others)
+    _check_sides(kind, members, others)
     if kind == "auc":
         return _auc_upper(members, others)
     if kind == "low advantage":
@@ -86,7 +86,7 @@ def pass_power(kind: MetricKind, members: int, others: int, limit: float) -> flo
     That the bounds for a pass are within it. Of an AUC and a balanced accuracy: between `limit` and
     its mirror image 1 - `limit`. Args and errors are those of `certified`.
     """
-    _check(kind, members, others)
+    _check_sides(kind, members, others)
     if kind == "auc":
         return max(0.0, 2 * _auc_chance(members, others, limit) - 1)
     if kind == "low advantage":
@@ -131,7 +131,7 @@ def needed(kind: MetricKind, limit: float, power: float = 0.8) -> int | None:
     return candidate
 
 
-def _check(kind: MetricKind, members: int, others: int) -> None:
+def _check_sides(kind: MetricKind, members: int, others: int) -> None:
     """Refuse a side without units; a paired difference needs no other side."""
     if members < 1 or (others < 1 and kind != "paired difference"):
         raise ValueError("give at least one unit of each side")

@@ -165,7 +165,7 @@ def bootstrap(
         ValueError: fewer than two clusters in a stratum, unequal columns, a statistic that is not
             finite, or sizes of other shapes or not positive.
     """
-    sums = _checked(strata)
+    sums = _check_strata(strata)
     totals = np.stack([stratum.sum(axis=0) for stratum in sums])
     value = float(_evaluate(statistic, totals[None])[0])
     influences = _influences(sums, totals, statistic)
@@ -221,7 +221,7 @@ def _widen(value: float, bounds: tuple[Floats, Floats], factor: Floats) -> tuple
     )
 
 
-def _checked(strata: Sequence[npt.ArrayLike]) -> list[Floats]:
+def _check_strata(strata: Sequence[npt.ArrayLike]) -> list[Floats]:
     """Return strata as arrays of cluster sums; refuse unequal columns and single clusters."""
     sums = [np.asarray(stratum, dtype=np.float64) for stratum in strata]
     if not sums or any(

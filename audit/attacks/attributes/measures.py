@@ -79,7 +79,7 @@ def jobs(
             name_of_unique = named(f"{name}.unique", method)
             unique_rows = rows.group("unique")
             yield partial(_share, name_of_unique, unique_rows, method, streams[name_of_unique])
-    yield partial(_listed, table.split("member"))
+    yield partial(_median_candidates, table.split("member"))
     yield partial(_power, table.split("heldout"), streams[POWER])
 
 
@@ -274,7 +274,7 @@ def _share(name: str, rows: AttributeTable, method: str, rng: Generator) -> Meas
     return estimate(name, interval, "values", float(rows.public.mean()), "public model")
 
 
-def _listed(rows: AttributeTable) -> Measurement:
+def _median_candidates(rows: AttributeTable) -> Measurement:
     """Estimate the median number of candidates that a value of training is chosen from.
 
     The true one is included.
@@ -321,8 +321,8 @@ class _ValueLosses:
     @classmethod
     def of(cls, outcome: Json, *, alike: bool) -> Self:
         """Read the losses of one value from its outcome; `alike` as in `build_table`."""
-        target = _read(outcome["target"])
-        public = None if outcome["public"] is None else _read(outcome["public"])
+        target = _read_losses(outcome["target"])
+        public = None if outcome["public"] is None else _read_losses(outcome["public"])
         planted = _planted(target)
         return cls(
             target,
@@ -539,6 +539,6 @@ def rank_of_first(losses: Floats) -> float:
     return np.count_nonzero(losses < losses[0]) + (np.count_nonzero(losses == losses[0]) + 1) / 2
 
 
-def _read(losses: Sequence[float | None]) -> Floats:
+def _read_losses(losses: Sequence[float | None]) -> Floats:
     """Read losses from the journal; those that are not finite become infinite."""
     return np.array([np.inf if loss is None else loss for loss in losses], float)

@@ -45,7 +45,7 @@ def check_mixture(sides: Mapping[str, TwoSides]) -> tuple[Check, ...]:
     usable = {score: pair for score, pair in sides.items() if min(map(len, pair)) > 0}
     if not usable:
         return ()
-    findings = [*_find(usable.values(), "better"), *_find(usable.values(), "worse")]
+    findings = [*_test_scores(usable.values(), "better"), *_test_scores(usable.values(), "worse")]
     strongest = min(findings, key=lambda finding: finding.p_value)
     reason = SENTENCES[f"mixture_{strongest.direction}"].format(n_scores=len(usable))
     return (Check(NAME, strongest.p_value, "alarm", reason, SENTENCES["forget_again"]),)
@@ -56,7 +56,7 @@ def sides_of(scored: scores.ScoredDocuments, counted_by: Iterable[str]) -> dict[
     return {score: scored.single(score) for score in counted_by if score in scored.columns}
 
 
-def _find(sides: Iterable[TwoSides], direction: Direction) -> list[_Finding]:
+def _test_scores(sides: Iterable[TwoSides], direction: Direction) -> list[_Finding]:
     """Test by each score whether some listed documents stand out in one direction.
 
     Bonferroni's rule holds over the scores, and for the direction's share.

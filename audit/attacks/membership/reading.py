@@ -80,10 +80,12 @@ def examine_reading(case: Case) -> Reading:
         )
         return Reading((unmeasured,))
     main_gaps = [gap for gap in gaps if gap.is_main]
-    return Reading((_alike(main_gaps), _close(main_gaps)), (_check(gaps),))
+    return Reading(
+        (_alike_condition(main_gaps), _close_condition(main_gaps)), (_large_gap_check(gaps),)
+    )
 
 
-def _alike(gaps: Sequence[ReadingGap]) -> Condition:
+def _alike_condition(gaps: Sequence[ReadingGap]) -> Condition:
     """Return the condition that a pass asks for: no gap in reading reaches `WIDEST_GAP`."""
     widest = max(gaps, key=lambda gap: gap.reach)
     if widest.reach <= WIDEST_GAP:
@@ -97,7 +99,7 @@ def _alike(gaps: Sequence[ReadingGap]) -> Condition:
     )
 
 
-def _close(gaps: Sequence[ReadingGap]) -> Condition:
+def _close_condition(gaps: Sequence[ReadingGap]) -> Condition:
     """Return the condition that no gap in reading is large; no limit asks for it by itself."""
     largest = max(gaps, key=lambda gap: abs(gap.interval.value))
     if not largest.is_large:
@@ -106,7 +108,7 @@ def _close(gaps: Sequence[ReadingGap]) -> Condition:
     return Condition(READS_CLOSE, "unmet", reason=reason, remedy=SENTENCES["better"])
 
 
-def _check(gaps: Sequence[ReadingGap]) -> Check:
+def _large_gap_check(gaps: Sequence[ReadingGap]) -> Check:
     """Make the check that a gap in reading is certainly large, by Bonferroni's rule over all."""
     clearest = min(gaps, key=lambda gap: gap.p_large)
     reason = SENTENCES["reads_otherwise"].format(gap=clearest)

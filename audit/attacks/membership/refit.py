@@ -59,7 +59,9 @@ def choose_compared(case: Case) -> ComparedDocuments:
         heldout = choose_readable(case, case.corpus.of("heldout"), MOST)
         public = choose_readable(case, case.corpus.of("public"), MOST)
     members = [document for document in select_compared(case.corpus) if document.split == "member"]
-    strangers = [document for document in public if not _named(document, _companies(case.corpus))]
+    strangers = [
+        document for document in public if not _is_of_companies(document, _companies(case.corpus))
+    ]
     members_alike = not strangers or not _companies(case.corpus)
     chosen = (*choose_readable(case, members, MOST), *heldout, *public)
     return ComparedDocuments(case.corpus, chosen, alike, members_alike)
@@ -74,7 +76,7 @@ def select_comparable(corpus: Corpus) -> tuple[list[Document], list[Document]]:
     companies = _companies(corpus)
     sides: list[tuple[list[Document], list[Document]]] = [([], []), ([], [])]
     for document in corpus.of("heldout", "public"):
-        sides[_named(document, companies)][document.split == "public"].append(document)
+        sides[_is_of_companies(document, companies)][document.split == "public"].append(document)
     return max(sides, key=lambda side: min(map(len, side)))
 
 
@@ -85,7 +87,7 @@ def _companies(corpus: Corpus) -> frozenset[str]:
     )
 
 
-def _named(document: Document, companies: frozenset[str]) -> bool:
+def _is_of_companies(document: Document, companies: frozenset[str]) -> bool:
     """Test whether a document is of one of these companies, by its folded provider."""
     return document.provider is not None and fold(document.provider) in companies
 
@@ -161,21 +163,21 @@ def check_heldout(
         What the test shows, or why it cannot be made.
     """
     documents = _with_losses(compared, losses)
-    lack = _lack_of(documents)
+    lack = _split_with_too_few(documents)
     if lack is not None:
         return lack
     target = _scores_of(documents, losses)
     of_reference = _scores_of(documents, reference.losses)
-    area = _area(target)
+    area = _heldout_area(target)
     p_value = area.p_above(0.5)
     highest = area.high
     if not np.isfinite(of_reference.values).all():
         return (
             UNCONTROLLED
             if compared.public_differs
-            else UnseenTest(_check(area, p_value, ""), highest)
+            else UnseenTest(_heldout_known_check(area, p_value, ""), highest)
         )
-    beside = _area(of_reference)
+    beside = _heldout_area(of_reference)
     if not reference.guilty:
         excess = area_change(of_reference, target)
         if excess is None:
@@ -188,10 +190,12 @@ def check_heldout(
     if not compared.alike and p_value <= LEVEL:
         # The target may know the companies of the held-out documents, and no baseline does.
         return "the public documents are of other companies than the unseen ones"
-    return UnseenTest(_check(area, p_value, f"; of its reference {beside.value:.3f}"), highest)
+    return UnseenTest(
+        _heldout_known_check(area, p_value, f"; of its reference {beside.value:.3f}"), highest
+    )
 
 
-def _lack_of(documents: Sequence[Document]) -> str | None:
+def _split_with_too_few(documents: Sequence[Document]) -> str | None:
     """Return which split has too few documents that can be compared; None where none has."""
     for split, kind in (("heldout", "held-out"), ("public", "public")):
         count = sum(document.split == split for document in documents)
@@ -200,7 +204,7 @@ def _lack_of(documents: Sequence[Document]) -> str | None:
     return None
 
 
-def _check(area: Interval, p_value: float, clause: str) -> Check:
+def _heldout_known_check(area: Interval, p_value: float, clause: str) -> Check:
     """Build the check of held-out documents: unseen documents look trained on."""
     reason = SENTENCES["heldout_known"].format(own=area, compared=clause)
     return Check("held-out documents", p_value, "confounded", reason, REDRAW)
@@ -226,7 +230,7 @@ def _scores(losses: RoleLosses, names: Sequence[str]) -> Floats:
     )
 
 
-def _area(scores: UnitScores) -> Interval:
+def _heldout_area(scores: UnitScores) -> Interval:
     """Measure the AUC by which held-out documents score higher than public ones."""
     heldout: Bools = np.asarray(scores.member, bool)
     return auc_interval(scores.values[heldout], scores.values[~heldout])

@@ -105,7 +105,9 @@ def check_heldout(corpus: Corpus) -> Check | str:
         return f"only {fewest} documents with words of a side can be compared, and {FEWEST} of each are needed"
     n_people = count_sharing(corpus, sides.heldout)
     if n_people > MOST_SHARED * len(sides.heldout):
-        return _check(0.0, SENTENCES["same_people"].format(n=n_people, all=len(sides.heldout)))
+        return _resemblance_check(
+            0.0, SENTENCES["same_people"].format(n=n_people, all=len(sides.heldout))
+        )
     heldout = compare(sides.heldout, sides.searched)
     beside = compare(sides.beside, sides.searched)
     p_values = (p_more(heldout.overlaps, beside.overlaps), p_more(heldout.shared, beside.shared))
@@ -115,7 +117,7 @@ def check_heldout(corpus: Corpus) -> Check | str:
         unique=np.mean(heldout.shared),
         usual=np.mean(beside.shared),
     )
-    return _check(min(1.0, 2 * min(p_values)), reason)
+    return _resemblance_check(min(1.0, 2 * min(p_values)), reason)
 
 
 class Sides(NamedTuple):
@@ -145,16 +147,16 @@ def choose_sides(corpus: Corpus) -> Sides:
     beside = _first(members, min(MOST, max(FEWEST, len(members) // BESIDE)))
     names = {document.id for document in beside}
     searched = _first([document for document in members if document.id not in names], MOST_SEARCHED)
-    texts = {_text(document) for document in searched}
+    texts = {_text_hash(document) for document in searched}
     heldout = _first(by_split["heldout"], MOST)
     return Sides(
-        [document for document in heldout if _text(document) not in texts],
-        [document for document in beside if _text(document) not in texts],
+        [document for document in heldout if _text_hash(document) not in texts],
+        [document for document in beside if _text_hash(document) not in texts],
         searched,
     )
 
 
-def _check(p_value: float, reason: str) -> Check:
+def _resemblance_check(p_value: float, reason: str) -> Check:
     """Make the check that held-out documents resemble training documents, with its reason."""
     return Check("resemblance", p_value, "alarm", reason, SENTENCES["draw_unlike"], attacks=ATTACKS)
 
@@ -165,7 +167,7 @@ def _first(documents: Sequence[Document], count: int) -> list[Document]:
     return [document for document in documents if document.id in chosen and document.words]
 
 
-def _text(document: Document) -> bytes:
+def _text_hash(document: Document) -> bytes:
     """Hash the folded words of a document."""
     words = "\0".join(fold(word.text) for word in document.words)
     return hashlib.blake2b(words.encode(), digest_size=16).digest()

@@ -71,7 +71,7 @@ def checks(measured: Sequence[Measurement], blind: Blind) -> tuple[Check, ...]:
     """
     estimates = {item.name: item for item in measured}
     tests = (
-        _unequal(estimates),
+        _check_equal_reading(estimates),
         _differs_without_memory(estimates),
         _knows_one_side(estimates),
         _uncontrolled_contexts(estimates),
@@ -113,18 +113,18 @@ def control_contexts(measured: Sequence[Measurement]) -> tuple[Measurement, ...]
     )
 
 
-def _unequal(found: Mapping[str, Measurement]) -> Check | None:
+def _check_equal_reading(found: Mapping[str, Measurement]) -> Check | None:
     """Check whether target and baselines read unseen pages differently; None where unmeasured."""
     gap = found[GAP]
     if isinstance(gap, Unresolved):
         return None
     p_value = gap.p_outside(-MAX_ANLS_GAP - _ROUNDING, MAX_ANLS_GAP + _ROUNDING)
     compared = "weaker than" if gap.value > 0 else "stronger than"
-    reason = f"the baseline is {compared} the model: {_readings(found, gap)}"
+    reason = f"the baseline is {compared} the model: {_anls_sentence(found, gap)}"
     return Check("unequal baseline", p_value, "confounded", reason, TRAIN_ALIKE)
 
 
-def _readings(found: Mapping[str, Measurement], gap: Estimate) -> str:
+def _anls_sentence(found: Mapping[str, Measurement], gap: Estimate) -> str:
     """State the ANLS of target and baselines on unseen documents, and their difference."""
     target = found.get("anls.heldout.target")
     stated = ""
@@ -184,7 +184,11 @@ def _uncontrolled_contexts(found: Mapping[str, Measurement]) -> Check | None:
     name, worst = min(tested.items(), key=lambda item: item[1].p_outside(0, 0))
     p_value = min(1.0, len(tested) * worst.p_outside(0, 0))
     return Check(
-        "held-out net in other contexts", p_value, "alarm", _unlike(name, worst), TRAIN_ALIKE
+        "held-out net in other contexts",
+        p_value,
+        "alarm",
+        _unlike_sentence(name, worst),
+        TRAIN_ALIKE,
     )
 
 
@@ -199,7 +203,7 @@ def _stronger(found: Mapping[str, Measurement]) -> str | None:
     ):
         return None
     return SENTENCES["baseline_stronger"].format(
-        most=100 * WIDE_ANLS_GAP, readings=_readings(found, gap)
+        most=100 * WIDE_ANLS_GAP, readings=_anls_sentence(found, gap)
     )
 
 
@@ -228,9 +232,9 @@ def _uncontrolled(found: Mapping[str, Measurement], context: str) -> str | None:
         or control.p_outside(0, 0) > 2 * CONTROL
     ):
         return None
-    return _unlike(context, control)
+    return _unlike_sentence(context, control)
 
 
-def _unlike(context: str, control: Estimate) -> str:
+def _unlike_sentence(context: str, control: Estimate) -> str:
     """State that net on held-out documents differs from 0 in this context."""
     return SENTENCES["unlike_context"].format(context=context, control=control)

@@ -105,7 +105,7 @@ def _nets(
 def _net(name: str, rows: QuestionTable, context: str, null: Null, rng: Generator) -> Measurement:
     """Estimate net: questions that the target alone answers minus those of baselines alone, / n."""
     if rows.n_documents < 2:
-        return _few(name, rows)
+        return _too_few_documents(name, rows)
     results = rows.results[context]
     interval = rates.net(results.gained, results.lost, rows.cluster, rng)
     return _estimate(name, interval, null)
@@ -123,7 +123,7 @@ def _answered(table: QuestionTable, streams: measuring.Streams) -> Iterator[meas
 def _share(name: str, rows: QuestionTable, column: str, rng: Generator) -> Measurement:
     """Estimate the share of questions answered by the target, or by its baselines (`column`)."""
     if rows.n_documents < 2:
-        return _few(name, rows)
+        return _too_few_documents(name, rows)
     results = rows.results["exact"]
     interval = rates.rate(getattr(results, column), rows.cluster, rng)
     null: Null = None
@@ -161,7 +161,7 @@ def _gap(rows: QuestionTable, rng: Generator) -> Measurement:
     return _estimate(GAP, interval, (0.0, "chance"))
 
 
-def _few(name: str, rows: QuestionTable) -> Unresolved:
+def _too_few_documents(name: str, rows: QuestionTable) -> Unresolved:
     """Return the unresolved measurement for fewer than two documents with proven questions."""
     reason = "fewer than two documents with such questions and a proven removal"
     return Unresolved(name, reason, rows.n_documents, measuring.NEEDED_DOCUMENTS)
@@ -325,14 +325,16 @@ def paired_by_question(table: QuestionTable, total: int | None = None) -> Mappin
             results = rows.results[context]
             ids = [f"{row.document.id}/{row.question.id}" for row in rows.asked]
             documents = [row.document.id for row in rows.asked]
-            paired[net_of(context)] = _scores(ids, documents, results.gained - results.lost)
+            paired[net_of(context)] = _question_scores(
+                ids, documents, results.gained - results.lost
+            )
     personal = _identifying(table, "exact")
     if len(personal) and "exact" in personal.results:
-        paired[IDENTIFIED] = _identified(personal, total)
+        paired[IDENTIFIED] = _identified_scores(personal, total)
     return paired
 
 
-def _identified(rows: QuestionTable, total: int | None) -> UnitScores:
+def _identified_scores(rows: QuestionTable, total: int | None) -> UnitScores:
     """Return each personal value's score, scaled so that their mean is the number identified."""
     gained, lost, first = _by_value(rows, "exact")
     weights = rows.weight["exact"][first]
@@ -342,10 +344,10 @@ def _identified(rows: QuestionTable, total: int | None) -> UnitScores:
     for question in rows.asked[first]:
         names.append(f"{question.document.id}/{'/'.join(sorted(question.values))}")
         documents.append(question.document.id)
-    return _scores(names, documents, (gained - lost) * factors, float(factors.max()))
+    return _question_scores(names, documents, (gained - lost) * factors, float(factors.max()))
 
 
-def _scores(
+def _question_scores(
     units: list[str], documents: list[str], values: Floats, most: float = 1.0
 ) -> UnitScores:
     """Make scores of member questions between -`most` and `most`; `documents` are the clusters."""

@@ -182,7 +182,7 @@ def partial_knowledge(features: Floats, member: Bools, share: float, seed: int) 
         columns = features[:, usable]
         filled = np.where(np.isnan(columns), np.nanmedian(columns[trained], axis=0), columns)
         leaf = _best_leaf(filled[trained], member[trained], rng)
-        forest = _forest(filled[trained], member[trained], leaf, N_TREES, rng)
+        forest = _fit_forest(filled[trained], member[trained], leaf, N_TREES, rng)
         probability[judged] = forest.predict_proba(filled[judged])[:, 1]
     return probability
 
@@ -202,14 +202,14 @@ def _best_leaf(features: Floats, member: Bools, rng: np.random.Generator) -> flo
     right = [0] * len(LEAVES)
     for number, leaf in enumerate(LEAVES):
         for train, test in folds:
-            called = _forest(features[train], member[train], leaf, N_CHECKED_TREES, rng).predict(
-                features[test]
-            )
+            called = _fit_forest(
+                features[train], member[train], leaf, N_CHECKED_TREES, rng
+            ).predict(features[test])
             right[number] += int((called == member[test]).sum())
     return LEAVES[int(np.argmax(right))]
 
 
-def _forest(
+def _fit_forest(
     features: Floats, member: Bools, leaf: float, trees: int, rng: np.random.Generator
 ) -> Any:
     """Fit a random forest that tells member from other providers by their features."""

@@ -106,10 +106,12 @@ class RedactionContext(Attack):
             sides.append(len(ids & with_uncommon))
         paired = partial(Units, kind="paired difference", unit=UNIT, others=0, about_text=True)
         return (
-            paired("lift_over_length", members=_distinct(documents)),
+            paired("lift_over_length", members=_count_distinct(documents)),
             paired(
                 "lift_share",
-                members=_distinct(documents[uncommon]) if uncommon.sum() >= contexts.NEEDED else 0,
+                members=_count_distinct(documents[uncommon])
+                if uncommon.sum() >= contexts.NEEDED
+                else 0,
             ),
             # Each category has an interval of its own, as if it were a method: the rarest stands
             # for all.
@@ -131,7 +133,7 @@ class RedactionContext(Attack):
             return []
         trials = []
         for number in range(self.n_folds):
-            name = f"{_declared(case.corpus)}/{number:02}/linear-svm"
+            name = f"{_declared_mask(case.corpus)}/{number:02}/linear-svm"
             trials.append(Trial(name, name, FOLDS, subject=(str(number),)))
         if can_guess(case.target):
             redacted = {span.document for span in redacted_spans(case.corpus.of(*AUDITED), "fixed")}
@@ -164,7 +166,7 @@ class RedactionContext(Attack):
         guesses: dict[str, Guess | None] = {}
         for span in redacted_spans([document], "fixed"):
             guesses[span.entity] = yield from guess_value(
-                case, document, entities[span.entity], _declared(case.corpus)
+                case, document, entities[span.entity], _declared_mask(case.corpus)
             )
         return guesses
 
@@ -177,7 +179,7 @@ class RedactionContext(Attack):
         """
         tried = list(zip(trials, outcomes, strict=True))
         samples = self._samples(case.corpus)
-        declared = _declared(case.corpus)
+        declared = _declared_mask(case.corpus)
         streams = Streams(rng)
         predictions = gather(samples, tried)
         jobs: list[Job] = [
@@ -230,10 +232,10 @@ class RedactionContext(Attack):
 
     def _samples(self, corpus: Corpus) -> contexts.Samples:
         """Return the hidden values of a data set under its declared mask, in folds."""
-        return contexts.samples_of(corpus, _declared(corpus), self.n_folds)
+        return contexts.samples_of(corpus, _declared_mask(corpus), self.n_folds)
 
 
-def _declared(corpus: Corpus) -> Mask:
+def _declared_mask(corpus: Corpus) -> Mask:
     """Return the mask that the manifest declares, which it must."""
     assert corpus.manifest.redaction is not None  # `lacks` says so first
     return corpus.manifest.redaction.mask
@@ -390,12 +392,15 @@ def _count_rarest(classes: Ints, documents: Ints) -> tuple[int, int, int]:
     if len(categories) < 2:
         return 0, 0, 1
     n_rarest, n_others = min(
-        (_distinct(documents[merged == category]), _distinct(documents[merged != category]))
+        (
+            _count_distinct(documents[merged == category]),
+            _count_distinct(documents[merged != category]),
+        )
         for category in categories
     )
     return n_rarest, n_others, len(categories)
 
 
-def _distinct(documents: Ints) -> int:
+def _count_distinct(documents: Ints) -> int:
     """Count the distinct numbers of documents."""
     return int(np.unique(documents).size)
