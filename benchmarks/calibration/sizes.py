@@ -55,8 +55,10 @@ def scan(checkout: Path, model: Path, data: Path) -> dict[str, Any]:
         for limit in scanned.verdict["limits"]
         if limit["outcome"] in ("violated", "undecided")
     ]
-    named = [f"{limit['attack']} {limit['metric']}: {limit['outcome']}" for limit in open_limits]
-    return {"code": scanned.code, "seconds": round(scanned.seconds), "limits": named}
+    descriptions = [
+        f"{limit['attack']} {limit['metric']}: {limit['outcome']}" for limit in open_limits
+    ]
+    return {"code": scanned.code, "seconds": round(scanned.seconds), "limits": descriptions}
 
 
 def page(content: dict[str, Any]) -> str:
