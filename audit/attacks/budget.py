@@ -122,8 +122,9 @@ def read_shares(stored: Mapping[str, float]) -> dict[str, float]:
         ValueError: one is no share.
     """
     shares = {attack: float(share) for attack, share in stored.items()}
-    if not all(0 < share <= 1 for share in shares.values()):
-        raise ValueError("a share lies between 0 and 1")
+    # Another share would let an owner choose how much of an attack decides.
+    if not set(shares.values()) <= {*SHARES.values(), HALF}:
+        raise ValueError("a share is the least one, half or all")
     return shares
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.attacks.budget import FOLDS, SECONDS, SHARES, choose_shares, sample
+from audit.attacks.budget import FOLDS, SECONDS, SHARES, choose_shares, read_shares, sample
 from audit.engine.interface import Trial
 
 shares = st.floats(0.01, 1.0)
@@ -149,3 +149,15 @@ def test_folds_are_taken_whole_whatever_the_share(trials, share, seed, n_folds):
     taken = sample([*trials, *reversed(folds)], share, seed)
     assert [trial for trial in taken if trial.stratum == FOLDS] == folds
     assert [trial for trial in taken if trial.stratum != FOLDS] == sample(trials, share, seed)
+
+
+@given(st.dictionaries(st.sampled_from("abcdef"), st.floats(0.001, 500.0)))
+def test_the_shares_that_time_chose_are_read_again(seconds):
+    chosen = choose_shares(seconds, SHARES["quick"])
+    assert read_shares(chosen) == chosen
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.517, 1.5])
+def test_a_stored_share_that_time_never_chooses_is_refused(share):
+    with pytest.raises(ValueError, match="the least one, half or all"):
+        read_shares({"reconstruction": share})
