@@ -197,8 +197,3 @@ def _p_below_null(measured: Estimate) -> float:
         # It is as uncertain as the number itself, and is 0 then.
         null = min(null, 0.0)
     return measured.p_below(null)
-
-
-def bounded(record: AuditRecord) -> bool:
-    """Test whether a bound (--documents, --time) left untried what the data set holds."""
-    return record.is_bounded

@@ -259,8 +259,6 @@ def fit_time(session: Session, progress: Progress) -> Session:
         EngineError: what was stored cannot be read.
     """
     options = session.options
-    if options.seconds is None and not session.awaits_time:
-        return session
     settings = (options.seed, options.seconds, options.documents, options.defense)
     depends_on = repr(
         (

@@ -213,7 +213,7 @@ def _check_scan(running: Running) -> ScanChecks:
         return untested_scan(copied)
     with Part("checks", session.options.evidence) as part:
         corpus = session.sampling.with_fewer_unseen(session.corpus)
-        case = Case(running.case.target, corpus, running.case.references)
+        case = replace(running.case, corpus=corpus)
         return check_scan(case, session.options.width, running.progress, session.attacks)
     return _failed_checks(part.failure)
 

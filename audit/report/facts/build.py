@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from audit.policy import Verdict
-from audit.policy.checks import bounded
 from audit.record import AuditRecord
 from audit.report.facts.definitions import Facts
 from audit.report.facts.kinds import kinds_of, nothing_returned
@@ -48,6 +47,6 @@ def facts_of(
         next_step=next_step(record, verdict),
         accepted=within(record, verdict),
         outside=unlimited(record, verdict),
-        bounded=bounded(record),
+        bounded=record.is_bounded,
         signs=signs_of_training(record),
     )

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from audit.policy import Decision, Overall, Verdict
-from audit.policy.checks import AGAIN, bounded
+from audit.policy.checks import AGAIN
 from audit.policy.reasons import ALL, MORE, NO_HELDOUT
 from audit.record import AuditRecord
 from audit.report.facts.definitions import NextStep, OpenFacts
@@ -82,4 +82,4 @@ def _documents_left(record: AuditRecord, remedy: str) -> int | None:
 
 def tried_in_part(record: AuditRecord) -> bool:
     """Tell whether the budget or a bound left untried what the data set holds."""
-    return record.share < 1 or bounded(record)
+    return record.share < 1 or record.is_bounded
