@@ -10,13 +10,11 @@ import os
 import re
 import shutil
 import subprocess
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 from PIL.Image import Image
@@ -24,15 +22,11 @@ from PIL.Image import Image
 from audit.corpus.documents import Box, Word
 from audit.corpus.removal.tesseract import run_tesseract
 from audit.errors import ManifestError, UsageError
-from audit.files import table_beside
-from audit.importers.columns import read_box
-from audit.importers.files import FAULTS, TEXTS, form_of, parse_json, read_text, table_rows
+from audit.importers.files import TEXTS, form_of, parse_json, read_text, table_rows
 from audit.importers.hocr import read_hocr
-from audit.importers.pages import Field, Page, bounds, clean, clip, line_words, shares_of
-from audit.importers.reading import joined
+from audit.importers.pages import Page, bounds, clean, clip, line_words, shares_of
+from audit.importers.services import read_service
 
-FORMS: list[Mapping[str, Any]] = table_beside(__file__, "services.toml")["forms"]
-"""Forms of the JSON that programs write."""
 SUFFIXES = (".hocr", ".html", ".htm", ".xml", ".tsv", ".json")
 BESIDE_JSON = (".hocr", ".tsv", ".xml")
 """Word files beside images whose annotations are .json."""
@@ -156,265 +150,6 @@ def _numbers(element: ElementTree.Element, *keys: str) -> list[float]:
     except ValueError:
         name = str(element.tag).rpartition("}")[2]
         raise ManifestError(f"{name}: one of {', '.join(keys)} is no number") from None
-
-
-def read_service(value: Any) -> list[Page]:
-    """Read every page of a JSON result, whichever program wrote it.
-
-    Raises:
-        ManifestError: it has another form.
-    """
-    first = value[0] if isinstance(value, list) and value else value
-    if isinstance(first, dict) and "Blocks" in first:
-        with form_of("Amazon Textract's response"):
-            return list(_textract(value if isinstance(value, list) else [value]))
-    if isinstance(value, dict) and value.get("schema_name") == "DoclingDocument":
-        with form_of("Docling's document"):
-            return list(_docling(value))
-    form = _form_of_service(value)
-    with form_of(form["name"]):
-        return [_read_page(page, form, value) for page in _along(value, form["pages"])]
-
-
-def _form_of_service(value: Any) -> Mapping[str, Any]:
-    """Return the first of the known forms that a result has; the last where it has none."""
-    for form in FORMS:
-        if any(_holds(value, path) for path in form["has"]):
-            return form
-    return FORMS[-1]
-
-
-def _along(value: Any, path: str) -> list[Any]:
-    """Return the values that a path of services.toml leads to within a JSON value."""
-    values = [value]
-    for key in path.split(".") if path else ():
-        if key == "*":
-            values = list(chain.from_iterable(values))
-        else:
-            place = int(key) if key.isdigit() else key
-            values = [outer[place] for outer in values]
-    return values
-
-
-def _holds(value: Any, path: str) -> bool:
-    """Test whether a path of services.toml leads to a value within a JSON value.
-
-    A text, where the path ends at a place in a list.
-    """
-    try:
-        (inner,) = _along(value, path)
-    except FAULTS:
-        return False
-    return isinstance(inner, str) if path[-1].isdigit() else inner is not None
-
-
-def _read_page(value: Any, form: Mapping[str, Any], result: Any) -> Page:
-    """Read a page of a form of `FORMS`; predictions of docTR's KIE predictor are fields too.
-
-    Args:
-        value: the page, as it stands in the result.
-        form: form of the result.
-        result: the whole result, which may hold the text.
-    """
-    shape = _shape_of(value, form)
-    predictions = value.get("predictions", {}) if isinstance(value, dict) else {}
-    page = Page("", shape=shape, unit="shares" if shape else "pixels")
-    columns: list[list[Any]] = []
-    if not _is_blank(value, form, predictions):
-        columns = [_along(value, path) for path in form["words"]]
-    for item in zip(*columns, strict=True):
-        word = item if len(item) > 1 else item[0]
-        page.words += _words_of_item(word, form, shape, result)
-    for label, fields in predictions.items():
-        for field_value in fields:
-            _add_prediction(page, label, field_value)
-    return page
-
-
-def _shape_of(value: Any, form: Mapping[str, Any]) -> tuple[float, float] | None:
-    """Return the width and height that a form places in a page; None where it does not."""
-    if "size" not in form:
-        return None
-    width, height = (float(_along(value, path)[0]) for path in form["size"])
-    return (width, height)
-
-
-def _words_of_item(
-    item: Any, form: Mapping[str, Any], shape: tuple[float, float] | None, result: Any
-) -> Iterator[Word]:
-    """Yield the words of an item of a form; their boxes are shares where the shape is known.
-
-    Args:
-        item: what the result holds of it.
-        form: form of the result.
-        shape: width and height of the page, where the form says them.
-        result: the whole result, which may hold the text.
-    """
-    text = _along(item, form["text"])[0]
-    box = _along(item, form["box"])[0]
-    if isinstance(text, list):
-        text = _text_at_places(text, result)
-    corners = read_box(box, form["box"])
-    text = clean(text)
-    if shape and "shares" not in form:
-        corners = shares_of(corners, shape)
-    return line_words(text, corners)
-
-
-def _is_blank(value: Any, form: Mapping[str, Any], predictions: object) -> bool:
-    """Test whether a page has no words, which some forms then leave out."""
-    if not value:
-        return True
-    if not (form.get("blank") or predictions):
-        return False
-    return form["words"][0].split(".")[0] not in value
-
-
-def _text_at_places(places: list[Any], result: Any) -> str:
-    """Join the places of a word in the text of the whole result."""
-    content = result.get("document", result)["text"]
-    return joined(
-        content[int(place.get("startIndex", 0)) : int(place["endIndex"])] for place in places
-    )
-
-
-def _add_prediction(page: Page, label: str, prediction: Any) -> None:
-    """Add a predicted field with its words."""
-    first = len(page.words)
-    text = prediction["value"]
-    page.words += line_words(clean(text), read_box(prediction["geometry"], "geometry"))
-    page.fields.append(Field(label, tuple(range(first, len(page.words))), value=text))
-
-
-def _docling(value: Mapping[str, Any]) -> Iterator[Page]:
-    """Yield the pages of a Docling document.
-
-    Words of a text of several lines all get its box.
-    """
-    items = defaultdict[int, list[tuple[str, Mapping[str, Any]]]](list)
-    for item in value["texts"]:
-        for place in item["prov"][:1]:
-            items[place["page_no"]].append((item["text"], place["bbox"]))
-    for table in value.get("tables", ()):
-        for cell in table["data"]["table_cells"]:
-            if cell.get("bbox"):
-                items[table["prov"][0]["page_no"]].append((cell["text"], cell["bbox"]))
-    for page in value["pages"].values():
-        width = float(page["size"]["width"])
-        height = float(page["size"]["height"])
-        word_page = Page("", shape=(width, height))
-        for text, box in items[page["page_no"]]:
-            below = height if box.get("coord_origin") == "BOTTOMLEFT" else 0.0
-            corners = bounds([(box["l"], abs(below - box["t"])), (box["r"], abs(below - box["b"]))])
-            word_page.words += _docling_words(text, corners, (width, height))
-        yield word_page
-
-
-def _docling_words(text: str, corners: Box, size: tuple[float, float]) -> Iterator[Word]:
-    """Yield the words of a text with boxes: parts of a line's box, or that of several lines.
-
-    A line's box is divided, that of several lines is the box of each word.
-    """
-    place = shares_of(corners, size)
-    width = corners[2] - corners[0]
-    height = corners[3] - corners[1]
-    if width > height * len(text) / 4:
-        yield from line_words(clean(text), place)
-    else:
-        yield from (Word(word, place) for word in text.split())
-
-
-def _textract_box(block: Mapping[str, Any]) -> Box:
-    """Return a Textract block's box, as shares of the page."""
-    box = block["Geometry"]["BoundingBox"]
-    left, top, width, height = (float(box[key]) for key in ("Left", "Top", "Width", "Height"))
-    return (left, top, left + width, top + height)
-
-
-def _textract(responses: list[Any]) -> Iterator[Page]:
-    """Yield the pages of responses: a key-value set is two fields, "key" and "value".
-
-    A query a question.
-    """
-    blocks: dict[str, dict[str, Any]] = {}
-    pages = defaultdict[int, dict[str, dict[str, Any]]](dict)
-    for response in responses:
-        for block in response["Blocks"]:
-            blocks[block["Id"]] = block
-    for name, block in blocks.items():
-        pages[block.get("Page", 1)][name] = block
-    for number in sorted(pages):
-        yield _TextractPage(blocks, pages[number]).read()
-
-
-class _TextractPage:
-    """A page of Textract's, whose relations are followed once each.
-
-    Args:
-        blocks: blocks of the responses, by id.
-        on_page: blocks of the page.
-    """
-
-    def __init__(
-        self, blocks: Mapping[str, Mapping[str, Any]], on_page: Mapping[str, Mapping[str, Any]]
-    ) -> None:
-        """Number the words of a page; `blocks` are those of all pages, by id."""
-        self._blocks = blocks
-        self._on_page = on_page
-        words = [name for name, block in on_page.items() if block["BlockType"] == "WORD"]
-        self._numbers = {name: number for number, name in enumerate(words)}
-        self._fields: dict[str, tuple[tuple[int, ...], str]] = {}
-
-    def read(self) -> Page:
-        """Return the page with its words, fields and questions."""
-        page = Page("")
-        for name in self._numbers:
-            block = self._on_page[name]
-            page.words.append(Word(block.get("Text") or "", _textract_box(block)))
-        for name, block in self._on_page.items():
-            if block["BlockType"] == "KEY_VALUE_SET" and "KEY" in (block.get("EntityTypes") or ()):
-                self._add_pair(page, name)
-            elif block["BlockType"] == "QUERY":
-                self._add_question(page, name)
-        return page
-
-    def _related(self, name: str, kind: str) -> Iterator[str]:
-        """Yield the ids of the blocks that a block names, each once."""
-        names = dict[str, None]()
-        for relation in self._blocks[name].get("Relationships") or ():
-            if relation["Type"] == kind:
-                names.update(dict.fromkeys(relation["Ids"]))
-        if not names.keys() <= self._blocks.keys():
-            raise ManifestError("a relation names a block that is not there")
-        yield from names
-
-    def _field(self, name: str) -> tuple[tuple[int, ...], str]:
-        """Return the word indices of a block, and its text."""
-        if name not in self._fields:
-            words = [word for word in self._related(name, "CHILD") if word in self._numbers]
-            numbers = tuple(self._numbers[word] for word in words)
-            self._fields[name] = (numbers, self._text_of(words))
-        return self._fields[name]
-
-    def _text_of(self, names: Iterable[str]) -> str:
-        """Join the texts of the blocks of these ids by spaces."""
-        return " ".join(clean(self._blocks[name].get("Text") or "") for name in names)
-
-    def _add_pair(self, page: Page, key: str) -> None:
-        """Add a key and its values as fields."""
-        parts = [("key", key)]
-        parts += (("value", value) for value in self._related(key, "VALUE"))
-        for label, name in parts:
-            numbers, text = self._field(name)
-            if numbers:
-                page.fields.append(Field(label, numbers, value=text))
-
-    def _add_question(self, page: Page, name: str) -> None:
-        """Add a query that has a result as a question."""
-        answers = [self._text_of([answer]) for answer in self._related(name, "ANSWER")]
-        if answers:
-            query = self._blocks[name]["Query"]
-            page.ask(query["Text"], answers, query.get("Alias"))
 
 
 @dataclass(frozen=True)
