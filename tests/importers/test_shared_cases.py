@@ -1,0 +1,170 @@
+"""Small inputs that people's tools wrote, and what docaudit makes of them (../shared/cases).
+
+A test is named after the folder of its case. Its fixture `case` has run the command of cmd.txt on a
+copy of the folder. A case that nobody has mended yet stands in `WAITING`.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from audit.cli import app
+from audit.corpus import manifest as manifests
+from audit.corpus.documents import Document
+
+pytestmark = pytest.mark.real
+REPOSITORY = Path(__file__).resolve().parents[2]
+WAITING = frozenset(
+    {
+        "01-hocr-lines-only",
+        "02-page-region-text",
+        "03-page-textequiv-index",
+        "04-page-empty-words",
+        "05-page-2010-points",
+        "06-xml-declared-encoding",
+        "07-utf16-json",
+        "08-easyocr-first-letter",
+        "09-textract-expense",
+        "10-result-of-several-pages",
+        "11-docling-two-places",
+        "12-docling-key-values",
+        "13-azure-sdk-to-dict",
+        "14-azure-labelled-project",
+        "15-document-ai-snake-case",
+        "16-labelstudio-region-choice",
+        "17-labelstudio-rotation",
+        "18-labelstudio-ground-truth",
+        "19-labelstudio-text-key",
+        "20-labelstudio-several-images",
+        "21-labelstudio-relations",
+        "22-xfund",
+        "23-doclaynet-cells",
+        "24-qwen-inline-image",
+        "25-opacus-prefix",
+        "26-paddle-empty-page",
+        "27-alto-page-without-size",
+        "28-thousandths-on-a4",
+    }
+)
+"""Cases without a test here; whoever mends one takes it out."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command of cmd.txt that was run: its exit code, and what it printed."""
+
+    code: int
+    output: str
+
+
+@dataclass(frozen=True)
+class CaseRun:
+    """A case whose commands were run.
+
+    Attributes:
+        folder: the copy of the case's folder in which they ran.
+        steps: what each of them did, in order.
+    """
+
+    folder: Path
+    steps: tuple[Step, ...]
+
+    @property
+    def code(self) -> int:
+        """The exit code of the last command."""
+        return self.steps[-1].code
+
+    @property
+    def output(self) -> str:
+        """What all commands printed, each run of white space as one space."""
+        words: list[str] = []
+        for step in self.steps:
+            words += step.output.split()
+        return " ".join(words)
+
+    @cached_property
+    def documents(self) -> dict[str, Document]:
+        """The documents of the data set `out`, by id."""
+        assert self.code == 0, self.output
+        corpus = manifests.load(self.folder / "out")
+        return {document.id: document for document in corpus.documents}
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The words of each document, joined by spaces, by its id."""
+        texts: dict[str, str] = {}
+        for name, document in self.documents.items():
+            texts[name] = " ".join(word.text for word in document.words)
+        return texts
+
+    def boxes(self, name: str) -> list[tuple[int, int, int, int]]:
+        """List the boxes of a document's words, rounded to whole pixels."""
+        boxes: list[tuple[int, int, int, int]] = []
+        for word in self.documents[name].words:
+            assert word.box is not None, word.text
+            left, top, right, bottom = map(round, word.box)
+            boxes.append((left, top, right, bottom))
+        return boxes
+
+
+def shared_cases() -> Path:
+    """The folder of the cases: DOCAUDIT_REAL_DATA/../cases, else ../shared/cases."""
+    data = Path(os.environ.get("DOCAUDIT_REAL_DATA", REPOSITORY.parent / "shared" / "data"))
+    folder = data.parent / "cases"
+    if not folder.is_dir():
+        pytest.skip(f"the cases are not at {folder}; set DOCAUDIT_REAL_DATA to the folder beside")
+    return folder
+
+
+def run_step(command: str) -> Step:
+    """Run a command of cmd.txt here: docaudit in this process, Python in one of its own."""
+    arguments = shlex.split(command.replace("SAMPLE_MODELS", str(REPOSITORY / "sample_models")))
+    if arguments[0] == "docaudit":
+        result = CliRunner().invoke(app, arguments[1:], catch_exceptions=False)
+        return Step(result.exit_code, result.output)
+    completed = subprocess.run(
+        [sys.executable, *arguments[1:]], capture_output=True, text=True, check=False
+    )
+    return Step(completed.returncode, completed.stdout + completed.stderr)
+
+
+@pytest.fixture
+def case(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> CaseRun:
+    """The case that the test is named after, with its commands run."""
+    name = request.node.name.removeprefix("test_").replace("_", "-")
+    folder = tmp_path / "case"
+    shutil.copytree(shared_cases() / name, folder, copy_function=shutil.copyfile)
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755)
+    monkeypatch.chdir(folder)
+    commands = re.split(r";|&&", (folder / "cmd.txt").read_text())
+    return CaseRun(folder, tuple(run_step(command.strip()) for command in commands))
+
+
+def cases_with_a_test() -> set[str]:
+    """The names of the cases that a function here is named after."""
+    names: set[str] = set()
+    for name in globals():
+        if re.match(r"test_\d\d_", name):
+            names.add(name.removeprefix("test_").replace("_", "-"))
+    return names
+
+
+def test_every_case_has_a_test_or_waits() -> None:
+    folders: set[str] = set()
+    for path in shared_cases().iterdir():
+        if path.is_dir():
+            folders.add(path.name)
+    assert not WAITING & cases_with_a_test()
+    assert folders == WAITING | cases_with_a_test()
