@@ -217,7 +217,7 @@ class Importer(ABC):
         documents = assembly.documents(groups, source.problems)
         advice = list(chain.from_iterable(source.advice for source in sources))
         advice += report.warnings
-        _add_notes(sources, report)
+        _add_notes(sources, pages, report)
         if isinstance(division.rule, NamedMembers) and len(groups) == 1:
             division.rule.refuse_shared(page.path for page in pages)
         usable_pages = [page for page in pages if page.name in documents]
@@ -261,10 +261,12 @@ def _merge_problems(sources: Sequence[Source]) -> None:
         sources[0].problems.merge(source.problems)
 
 
-def _add_notes(sources: Sequence[Source], report: ImportReport) -> None:
-    """Add the counts of all sources to the report."""
+def _add_notes(sources: Sequence[Source], pages: Sequence[Page], report: ImportReport) -> None:
+    """Add the counts of all sources, and of their pages, to the report."""
     for source in sources:
         report.notes.update(source.notes)
+    for page in pages:
+        report.notes.update(page.notes)
 
 
 def _with_splits(documents: Mapping[str, Document], splits: Mapping[str, Split]) -> list[Document]:

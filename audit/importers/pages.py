@@ -5,6 +5,7 @@ Boxes are in any of three units.
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
@@ -30,9 +31,16 @@ SLACK = 2.0
 SMALL = 0.5
 """Boxes that would all lie in this share of width and height of every page are no pixels of these
 pages."""
+LOWEST_LETTERS = 4
+"""A line is wider than its height, times its letters, over this: few letters are so narrow."""
 MAX_STRETCH = 0.1
 """How far the shapes (width over height) of a read page and its image may differ: margins cut,
 never a turn."""
+LINES = "lines without words, whose boxes were divided by their characters"
+REGIONS = "texts without lines, whose words have places made of the region's box"
+ALTERNATIVES = "texts with alternatives, of which the one that the format prefers was read"
+LEFT_OUT = "texts beside words or lines of the same element, left out"
+"""Counts of choices that reading a page took, for the report."""
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _TRAINED = frozenset({"train", "training", "member", "members"})
 _HELDOUT = frozenset(
@@ -135,6 +143,7 @@ class Page:
         place: place in the source, for messages: a file with a line or number, and no value; else
             its number.
         document: document as somebody described it; its words are those of the page.
+        notes: counts of choices that reading it took, for the report.
     """
 
     name: str
@@ -158,6 +167,7 @@ class Page:
     path: str = ""
     place: str = ""
     document: Document | None = None
+    notes: Counter[str] = field(default_factory=Counter)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute; count a list of words, fields or questions against the budget."""
@@ -264,6 +274,26 @@ def line_words(text: str, box: Box | None) -> Iterator[Word]:
                 match[0],
                 (box[0] + match.start() * step, box[1], box[0] + match.end() * step, box[3]),
             )
+
+
+def block_words(text: str, box: Box, shape: tuple[float, float]) -> Iterator[Word]:
+    """Yield the words of a text that has one box: parts of it where it is that of a line.
+
+    Where the text has several lines, or its box is too high for one, each word gets the whole box.
+
+    Args:
+        text: the text.
+        box: its box, in shares of the page.
+        shape: width and height of the page, in any unit.
+    """
+    width = (box[2] - box[0]) * shape[0]
+    height = (box[3] - box[1]) * shape[1]
+    line = text.strip()
+    if "\n" not in line and width > height * len(line) / LOWEST_LETTERS:
+        yield from line_words(clean(line), box)
+    else:
+        for word in clean(line).split():
+            yield Word(word, box)
 
 
 def ids_of(paths: Iterable[str]) -> Mapping[str, str]:

@@ -7,7 +7,6 @@ become shares of the page where its size is known.
 import csv
 import io
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
@@ -15,22 +14,24 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from xml.etree import ElementTree
 
 from PIL.Image import Image
 
-from audit.corpus.documents import Box, Word
+from audit.corpus.documents import Word
 from audit.corpus.removal.tesseract import run_tesseract
 from audit.errors import ManifestError, UsageError
+from audit.importers.alto import alto_pages
 from audit.importers.files import TEXTS, form_of, parse_json, read_text, table_rows
 from audit.importers.hocr import read_hocr
-from audit.importers.pages import Page, bounds, clean, clip, line_words, shares_of
+from audit.importers.markup import read_markup
+from audit.importers.page_xml import page_xml_pages
+from audit.importers.pages import Page, clean, clip, shares_of
 from audit.importers.services import read_service
+from audit.importers.xml_elements import parse_xml
 
 SUFFIXES = (".hocr", ".html", ".htm", ".xml", ".tsv", ".json")
 BESIDE_JSON = (".hocr", ".tsv", ".xml")
 """Word files beside images whose annotations are .json."""
-_DECLARED = re.compile(r"<!(DOCTYPE|ENTITY)", re.IGNORECASE)
 SECONDS = 300.0
 """How long the reading of one page may take; a page of a scanner takes one to ten seconds."""
 
@@ -50,7 +51,7 @@ def fill(page: Page, path: Path) -> None:
     elif ending == ".json":
         pages = read_service(parse_json(read_text(path), "not JSON"))
     else:
-        text = read_text(path)
+        text = read_markup(path)
         is_xml = ending == ".xml" and "ocr_page" not in text
         pages = read_xml(text) if is_xml else read_hocr(text)
     if len(pages) != 1:
@@ -61,6 +62,7 @@ def fill(page: Page, path: Path) -> None:
     page.shape = word_page.shape
     page.fields += word_page.fields
     page.questions += word_page.questions
+    page.notes.update(word_page.notes)
 
 
 def read_tesseract(path: Path) -> list[Page]:
@@ -90,66 +92,17 @@ def read_tesseract(path: Path) -> list[Page]:
 def read_xml(text: str) -> list[Page]:
     """Read every page of an ALTO or a PAGE file.
 
-    ALTO (versions 2 to 4) has Strings, PAGE has Words, else TextLines.
-
     Raises:
         ManifestError: it is no XML, declares entities, has no page, or a page or word lacks a
             number.
     """
-    if _DECLARED.search(text):
-        raise ManifestError(
-            "it declares a document type or entities, which ALTO and PAGE do not need: not read"
-        )
-    try:
-        root = ElementTree.fromstring(text.encode())
-    except ElementTree.ParseError as error:
-        raise ManifestError(f"not XML at line {error.position[0]}") from None
-    except (LookupError, ValueError):
-        raise ManifestError("not XML: it names an encoding that there is not") from None
-    pages = [_page_of_xml(element) for element in root.iterfind(".//{*}Page")]
-    if not pages:
+    root = parse_xml(text)
+    first = root.find(".//{*}Page")
+    if first is None:
         raise ManifestError("no element Page: neither ALTO nor PAGE")
-    return pages
-
-
-def _page_of_xml(element: ElementTree.Element) -> Page:
-    """Make the page of an element of ALTO, or of PAGE, which names the width of an image."""
-    if element.get("imageWidth") is not None:
-        width, height = _numbers(element, "imageWidth", "imageHeight")
-        lines = _page_words(element)
-    else:
-        width, height = _numbers(element, "WIDTH", "HEIGHT")
-        lines = _alto_words(element)
-    page = Page("", shape=(width, height))
-    for text, box in lines:
-        page.words += line_words(clean(text), shares_of(box, (width, height)))
-    return page
-
-
-def _alto_words(page: ElementTree.Element) -> Iterator[tuple[str, Box]]:
-    """Yield text and box of each word of an ALTO page."""
-    for string in page.iterfind(".//{*}String"):
-        x, y, wide, high = _numbers(string, "HPOS", "VPOS", "WIDTH", "HEIGHT")
-        yield string.get("CONTENT", ""), (x, y, x + wide, y + high)
-
-
-def _page_words(page: ElementTree.Element) -> Iterator[tuple[str, Box]]:
-    """Yield text and box of each word of a PAGE page, or of each line without words."""
-    for line in page.iterfind(".//{*}TextLine"):
-        for element in line.findall("{*}Word") or [line]:
-            with form_of("a place of PAGE: Coords"):
-                points = element.find("{*}Coords").get("points").split()  # type: ignore[union-attr]
-                box = bounds([[*map(float, point.split(","))] for point in points])
-            yield element.findtext("{*}TextEquiv/{*}Unicode", ""), box
-
-
-def _numbers(element: ElementTree.Element, *keys: str) -> list[float]:
-    """Return these attributes of an XML element as numbers; refuse what is no number."""
-    try:
-        return [float(element.get(key, "")) for key in keys]
-    except ValueError:
-        name = str(element.tag).rpartition("}")[2]
-        raise ManifestError(f"{name}: one of {', '.join(keys)} is no number") from None
+    if first.get("imageWidth") is not None:
+        return list(page_xml_pages(root))
+    return list(alto_pages(root))
 
 
 @dataclass(frozen=True)

@@ -25,12 +25,6 @@ pytestmark = pytest.mark.real
 REPOSITORY = Path(__file__).resolve().parents[2]
 WAITING = frozenset(
     {
-        "01-hocr-lines-only",
-        "02-page-region-text",
-        "03-page-textequiv-index",
-        "04-page-empty-words",
-        "05-page-2010-points",
-        "06-xml-declared-encoding",
         "07-utf16-json",
         "08-easyocr-first-letter",
         "09-textract-expense",
@@ -51,7 +45,6 @@ WAITING = frozenset(
         "24-qwen-inline-image",
         "25-opacus-prefix",
         "26-paddle-empty-page",
-        "27-alto-page-without-size",
         "28-thousandths-on-a4",
     }
 )
@@ -150,6 +143,40 @@ def case(
     monkeypatch.chdir(folder)
     commands = re.split(r";|&&", (folder / "cmd.txt").read_text())
     return CaseRun(folder, tuple(run_step(command.strip()) for command in commands))
+
+
+def test_01_hocr_lines_only(case: CaseRun) -> None:
+    assert case.texts == dict.fromkeys("ab", "Gardenia bakery 4.20")
+    assert case.boxes("a") == [(50, 50, 190, 80), (208, 50, 312, 80), (330, 50, 400, 80)]
+    assert "lines without words, whose boxes were divided by their characters: 2" in case.output
+
+
+def test_02_page_region_text(case: CaseRun) -> None:
+    assert case.texts == dict.fromkeys("ab", "Gardenia bakery 4.20")
+    assert "whose words have places made of the region's box: 2" in case.output
+
+
+def test_03_page_textequiv_index(case: CaseRun) -> None:
+    assert case.texts == dict.fromkeys("ab", "Gardenia bakery")
+    assert "texts with alternatives" in case.output
+
+
+def test_04_page_empty_words(case: CaseRun) -> None:
+    assert case.texts == dict.fromkeys("ab", "Gardenia bakery")
+
+
+def test_05_page_2010_points(case: CaseRun) -> None:
+    assert case.texts == dict.fromkeys("ab", "Gardenia bakery")
+    assert case.boxes("a")[1] == (260, 50, 400, 80)
+
+
+def test_06_xml_declared_encoding(case: CaseRun) -> None:
+    assert case.texts == dict.fromkeys("ab", "Zoë Müller")
+
+
+def test_27_alto_page_without_size(case: CaseRun) -> None:
+    assert case.texts == dict.fromkeys("ab", "Total")
+    assert case.boxes("a") == [(50, 50, 130, 70)]
 
 
 def cases_with_a_test() -> set[str]:
