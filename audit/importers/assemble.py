@@ -31,6 +31,8 @@ from audit.importers.pages import (
 
 ANSWER = "ANSWER"
 NO_WORDS = "no words on the page"
+LINKS = "links"
+LINKS_LEFT_OUT = "links left out"
 UNATTACKED = frozenset({"header", "question", "key"})
 """Labels of text that is printed on every form alike."""
 SAME_VALUE = frozenset({"exact", "punctuation", "equal amount", "equal date"})
@@ -330,7 +332,7 @@ class Assembly:
             size=size,
             provider=page.provider,
             entities=entities if page.tags is None else (),
-            links=page.links,
+            links=self._links(page, entities),
             questions=tuple(questions),
             tags=page.tags,
             intent=page.intent,
@@ -338,6 +340,18 @@ class Assembly:
             label=page.label,
             output=page.output,
         )
+
+    def _links(self, page: Page, entities: Sequence[Entity]) -> tuple[tuple[str, str], ...]:
+        """Return the links of a page between two entities; count them and the others."""
+        names = {entity.id for entity in entities}
+        links = tuple(
+            (parent, child)
+            for parent, child in page.links
+            if parent != child and {parent, child} <= names
+        )
+        self.report.notes[LINKS] += len(links)
+        self.report.notes[LINKS_LEFT_OUT] += len(page.links) - len(links)
+        return links
 
     def _box(self, box: Box | None, page: Page, size: Size | None) -> Box | None:
         """Return a box in pixels of the page's image; None without one."""

@@ -11,13 +11,12 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass as strict_dataclass
 
 from audit.corpus.documents import Word
+from audit.importers.assemble import LINKS_LEFT_OUT
 from audit.importers.files import read_json
 from audit.importers.interface import Importer
 from audit.importers.pages import Field, Page, clean
 from audit.importers.source import Source
 
-LINKS = "links"
-LINKS_LEFT_OUT = "links left out"
 _ANNOTATION = ConfigDict(hide_input_in_errors=True)
 
 
@@ -94,6 +93,5 @@ def _page(source: Source, name: str, annotation: Path, image: Path) -> Page:
         for parent, child in sorted(links)
         if parent != child and {parent, child} <= entities
     )
-    source.notes[LINKS] += len(page.links)
     source.notes[LINKS_LEFT_OUT] += len(links) - len(page.links)
     return page

@@ -4,32 +4,36 @@ Its tasks have regions in percent of the image, transcriptions, choices, and spa
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from audit.corpus.documents import Box
+from audit.corpus.documents import Word
 from audit.errors import ManifestError
-from audit.importers.files import IMAGES, form_of
+from audit.importers.assemble import LINKS_LEFT_OUT
+from audit.importers.columns import Columns
+from audit.importers.files import IMAGES, as_text, form_of
+from audit.importers.formats.label_studio_results import (
+    TURNED_TASK,
+    Annotation,
+    Fact,
+    Region,
+    last_number,
+    read_results,
+)
 from audit.importers.interface import Importer
-from audit.importers.pages import Field, Page, Span, bounds, clean, line_words
+from audit.importers.pages import Field, Page, Span, clean, line_words
 from audit.importers.source import Source
 from audit.importers.words import BESIDE_JSON
 
-LABELS = ("rectanglelabels", "labels", "polygonlabels", "ellipselabels", "hypertextlabels")
-
-
-@dataclass
-class _Region:
-    """The results of one id together."""
-
-    box: Box | None = None
-    labels: list[str] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
-    span: Span | None = None
+GROUND_TRUTH = "tasks with several annotations, of which the ground truth was taken"
+LAST = "tasks with several annotations and no ground truth, of which the last was taken"
+UNANNOTATED = "tasks without an annotation"
+MORE_IMAGES = "further images of tasks that are no pages of theirs, left out"
+MORE_CHOICES = "choices beside the class of a page, left out"
+OTHER_OBJECTS = "regions and choices of other objects than the page, left out"
 
 
 class LabelStudio(Importer):
-    """One document a task.
+    """One document an image of a task, or a task with a text.
 
     Words of a word file beside the image, else those transcribed in its regions.
     """
@@ -53,8 +57,22 @@ class LabelStudio(Importer):
         yield from texts
 
 
+class _Image(NamedTuple):
+    """An image of a task.
+
+    Attributes:
+        key: the key of the task's data that has it.
+        item: its number in the list under this key.
+        path: what names it.
+    """
+
+    key: str
+    item: int
+    path: str
+
+
 def _add_task(source: Source, place: str, task: Any, texts: list[Page]) -> None:
-    """Make a page of a task, or add the task to the page of its image.
+    """Make pages of a task, or add the task to the pages of its images.
 
     Raises:
         ManifestError: it has another form, or its image is not there.
@@ -62,132 +80,301 @@ def _add_task(source: Source, place: str, task: Any, texts: list[Page]) -> None:
     if not isinstance(task, dict) or not isinstance(task.get("data"), dict):
         raise ManifestError('not a task: it has no "data"; export as JSON, not as JSON_MIN')
     with form_of("an annotation"):
-        regions, choices = _regions(_results_of(task))
-    data = task["data"]
-    image = _image_in(data)
-    text = data.get("text")
-    if image is not None:
-        page = source.page(source.find_image(image), task)
-        _add_regions(page, regions)
-    elif isinstance(text, str):
-        name = f"task-{task.get('id', len(texts) + 1)}"
-        page = Page(name, provider=source.provider(task), place=place)
-        _mark_spans(page, text, regions)
-        texts.append(page)
+        annotation = read_results(_results_of(source, task))
+    source.notes.update(annotation.notes)
+    images = _choose_images(source, task["data"], annotation)
+    if images:
+        pages = [source.page(source.find_image(image.path), task) for image in images]
+        if len(pages) > 1:
+            for page in pages:
+                page.source = f"task-{task.get('id', place)}"
+        _fill_images(source, images, pages, annotation)
     else:
-        raise ManifestError("its data name neither an image nor a text")
-    if choices:
-        page.label = clean(choices[0]) or None
+        name = f"task-{task.get('id', len(texts) + 1)}"
+        pages = [Page(name, provider=source.provider(task), place=place)]
+        key = _choose_text(source, task["data"], annotation)
+        _mark_spans(source, pages[0], task["data"][key], annotation)
+        texts += pages
+    for fact in annotation.facts:
+        for number in _pages_of_fact(source, fact, images):
+            _add_fact(source, pages[number], fact, task["data"])
 
 
-def _results_of(task: Mapping[str, Any]) -> Sequence[Any]:
-    """Return the results of a task's last annotation that was not cancelled."""
+def _results_of(source: Source, task: Mapping[str, Any]) -> Sequence[Any]:
+    """Return the results of the annotation of a task that counts; cancelled ones never do.
+
+    It is the ground truth, else the last one; the report counts tasks that have several.
+    """
     annotations: Any = task.get("annotations", task.get("completions", []))
     valid = [
         annotation
         for annotation in annotations
         if isinstance(annotation, dict) and not annotation.get("was_cancelled")
     ]
-    results: Sequence[Any] = valid[-1].get("result", []) if valid else []
+    truths = [annotation for annotation in valid if annotation.get("ground_truth")]
+    if len(valid) > 1:
+        source.notes[GROUND_TRUTH if truths else LAST] += 1
+    source.notes[UNANNOTATED] += not valid
+    results: Sequence[Any] = []
+    if valid:
+        results = (truths or valid)[-1].get("result", [])
     return results
 
 
-def _image_in(data: Mapping[str, Any]) -> str | None:
-    """Return the first value of a task's data that names an image; None without one."""
-    for value in data.values():
-        if not isinstance(value, str):
-            continue
-        if value.lower().split("?d=")[-1].split("?")[0].endswith(IMAGES):
-            return value
-    return None
+# Images
 
 
-def _mark_spans(page: Page, text: str, regions: Sequence[_Region]) -> None:
-    """Set a page's text to `text`, and add its marked spans as fields."""
-    marked: list[tuple[Span, str]] = []
-    for region in regions:
-        if region.span:
-            marked += [(region.span, label) for label in region.labels]
-    words = page.mark(text, [span for span, _ in marked])
-    for ((start, end), label), inside in zip(marked, words, strict=True):
-        if inside:
-            page.fields.append(Field(label, inside, value=text[start:end]))
+def _choose_images(source: Source, data: Mapping[str, Any], annotation: Annotation) -> list[_Image]:
+    """Return the images of a task that are its pages, in their order.
 
-
-def _regions(results: Sequence[Any]) -> tuple[list[_Region], list[str]]:
-    """Return the regions, results of one id joined into one, and the choices for the page."""
-    regions: dict[str, _Region] = {}
-    choices: list[str] = []
-    for number, result in enumerate(results):
-        kind = result.get("type")
-        value = result.get("value")
-        if kind == "relation":
-            continue
-        if not isinstance(value, dict):
-            raise ManifestError(f"result {number}: no value")
-        if kind == "choices":
-            choices += _texts(value.get("choices", []))
-            continue
-        region = regions.setdefault(str(result.get("id", f"#{number}")), _Region())
-        _add_texts(region, kind, value)
-        with form_of(f"result {number}: a region of numbers"):
-            region.box = _box(value) or region.box
-        if isinstance(value.get("start"), int) and isinstance(value.get("end"), int):
-            region.span = (value["start"], value["end"])
-    return [*regions.values()], choices
-
-
-def _add_texts(region: _Region, kind: object, value: Mapping[str, Any]) -> None:
-    """Add the labels of a result, and its transcription, to its region.
-
-    Raises:
-        ManifestError: they are no texts.
+    They are under the key that the owner names, else under one that results are of, else under the
+    first; with it under keys that differ from it in a number only.
     """
-    for key in LABELS:
-        region.labels += _texts(value.get(key, []))
-    if kind == "textarea":
-        text = value.get("text") or []
-        region.texts += [text] if isinstance(text, str) else _texts(text)
+    images = {key: _images_in(key, value) for key, value in data.items()}
+    keys = [key for key, of_key in images.items() if of_key]
+    if not keys:
+        return []
+    first = source.options.columns.get("image", "")
+    if first not in keys:
+        first = next((key for key in keys if key in annotation.targets), keys[0])
+    chosen: list[_Image] = []
+    for key in keys:
+        if key == first or _stem(key) == _stem(first):
+            chosen += images[key]
+        else:
+            source.notes[MORE_IMAGES] += len(images[key])
+    return chosen
 
 
-def _texts(value: Any) -> list[str]:
-    """Return a value that is a list of texts; refuse any other.
+def _stem(key: str) -> str:
+    """Return a key without the number that it ends with."""
+    return key.rstrip("0123456789")
 
-    Raises:
-        ManifestError: it is none.
+
+def _images_in(key: str, value: Any) -> list[_Image]:
+    """List the images that a value names: a text, a list of texts, or of objects with a text."""
+    entries = value if isinstance(value, list) else [value]
+    images: list[_Image] = []
+    for number, entry in enumerate(entries):
+        candidates = entry.values() if isinstance(entry, dict) else [entry]
+        path = next(filter(_names_image, candidates), None)
+        if path is not None:
+            images.append(_Image(key, number, path))
+    return images
+
+
+def _names_image(value: Any) -> bool:
+    """Test whether a value is the path or the address of an image."""
+    if not isinstance(value, str):
+        return False
+    return value.lower().split("?d=")[-1].split("?")[0].endswith(IMAGES)
+
+
+def _page_number(target: str, item: int | None, images: Sequence[_Image]) -> int | None:
+    """Return the number of the page that a result is of; None where it is of no page.
+
+    Args:
+        target: name of the object in the labelling interface.
+        item: number of the page in the object, where it is a list.
+        images: pages of the task.
     """
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise ManifestError("labels, choices and transcriptions are lists of texts")
-    return value
+    of_target = [number for number, image in enumerate(images) if image.key == target]
+    numbers = of_target or [*range(len(images))]
+    ending = last_number(target)
+    if item is not None:
+        wanted = [number for number in numbers if images[number].item == item]
+    elif len(numbers) == 1 or ending is None:
+        wanted = numbers[:1]
+    else:
+        wanted = [number for number in numbers if _ending_of(images[number]) == ending]
+    return wanted[0] if wanted else None
 
 
-def _box(value: Mapping[str, Any]) -> Box | None:
-    """Return a region's box as shares of the image; None of a region without a box.
+def _ending_of(image: _Image) -> int:
+    """Return the number in the key of an image, else that of the image in its list."""
+    number = last_number(image.key)
+    return image.item if number is None else number
 
-    It is that of a rectangle, upright, or around a polygon's points.
+
+def _fill_images(
+    source: Source, images: Sequence[_Image], pages: Sequence[Page], annotation: Annotation
+) -> None:
+    """Give the pages of a task their regions, and the links between these."""
+    regions: list[dict[str, Region]] = [{} for _ in images]
+    for name, region in annotation.regions.items():
+        number = _page_number(region.target, region.item, images)
+        if number is None:
+            source.notes[OTHER_OBJECTS] += 1
+            continue
+        regions[number][name] = region
+        if region.page_turn:
+            pages[number].unusable = TURNED_TASK
+    n_links = 0
+    for page, of_page in zip(pages, regions, strict=True):
+        names = _add_regions(page, of_page)
+        n_links += _add_links(page, names, annotation)
+    source.notes[LINKS_LEFT_OUT] += len(annotation.relations) - n_links
+
+
+def _add_regions(page: Page, regions: Mapping[str, Region]) -> dict[str, int]:
+    """Give a page its regions as fields, and as words too where it has no word file.
+
+    Returns:
+        The number of the field of each region that has one, by the region's id.
     """
-    if value.get("points"):
-        return bounds([(float(x) / 100, float(y) / 100) for x, y in value["points"]])
-    if "width" not in value or "x" not in value:
-        return None
-    x, y, width, height = (float(value[key]) / 100 for key in ("x", "y", "width", "height"))
-    return (x, y, x + width, y + height)
-
-
-def _add_regions(page: Page, regions: Sequence[_Region]) -> None:
-    """Give a page its regions as fields, and as words too where it has no word file."""
     page.unit = "shares"
     words = [*page.words]
     has_word_file = bool(page.words)
-    for region in regions:
+    fields: dict[str, int] = {}
+    for name, region in regions.items():
         if region.box is None:
             continue
-        text = clean(" ".join(region.texts))
         first = len(words)
         if not has_word_file:
-            words += line_words(text, region.box)
-        label = next(filter(None, map(clean, region.labels)), None)
+            words += _words_of(region)
+        label = region.label
         if label is not None:
             inside = tuple(range(first, len(words)))
-            page.fields.append(Field(label, inside, region.box, text or None))
+            fields[name] = len(page.fields)
+            page.fields.append(Field(label, inside, region.box, region.text or None))
     page.words = words
+    return fields
+
+
+def _words_of(region: Region) -> Iterator[Word]:
+    """Yield the words of a region; of one on its side, each has the box of all."""
+    if region.is_upright:
+        yield from line_words(region.text, region.box)
+    else:
+        yield from (Word(text, region.box) for text in region.text.split())
+
+
+def _add_links(page: Page, fields: Mapping[str, int], annotation: Annotation) -> int:
+    """Add the relations between the regions of a page as links; return how many they are."""
+    links = [
+        (_id_of(fields[relation.parent]), _id_of(fields[relation.child]))
+        for relation in annotation.relations
+        if {relation.parent, relation.child} <= fields.keys()
+    ]
+    page.links += tuple(dict.fromkeys(links))
+    return len(links)
+
+
+def _id_of(number: int) -> str:
+    """Return the id that the entity of a field gets by its number."""
+    return f"e{number + 1}"
+
+
+# Texts
+
+
+def _choose_text(source: Source, data: Mapping[str, Any], annotation: Annotation) -> str:
+    """Return the key of a task's text: as the owner says, else where the marked words stand.
+
+    Without any marked words it is one that results are of, else "text", else the only text.
+
+    Raises:
+        ManifestError: the task has no text, or does not say which it is.
+    """
+    texts = [key for key, value in data.items() if isinstance(value, str)]
+    named = source.options.columns.get("text")
+    if named in texts:
+        return named
+    spans = [region for region in annotation.regions.values() if region.span]
+    fitting = [key for key in texts if all(_place_in(data[key], span) for span in spans)]
+    for wanted in (*sorted(annotation.targets), "text"):
+        if wanted in fitting:
+            return wanted
+    if len(fitting) == 1 or (fitting and spans):
+        return fitting[0]
+    if texts and spans:
+        raise ManifestError("no text of its data has the marked words in their places")
+    raise ManifestError(
+        "its data name neither an image nor a text; name the key of the text: --columns text=KEY"
+    )
+
+
+def _place_in(text: str, region: Region) -> Span | None:
+    """Return the characters of a text that a region marks; None where they are other ones.
+
+    Browsers count some characters twice, so both ways of counting are tried.
+    """
+    if region.span is None:
+        return None
+    spans = [region.span]
+    if not text.isascii():
+        spans += _without_surrogates(text, region.span)
+    for start, end in spans:
+        if not region.marked or _same(text[start:end], region.marked):
+            return (start, end)
+    return None
+
+
+def _without_surrogates(text: str, span: Span) -> list[Span]:
+    """Return a span of 16-bit units as one of characters; none where it divides one."""
+    units = text.encode("utf-16-le", errors="surrogatepass")
+    try:
+        before, inside = (
+            len(units[2 * start : 2 * end].decode("utf-16-le"))
+            for start, end in ((0, span[0]), span)
+        )
+    except UnicodeDecodeError:
+        return []
+    return [(before, before + inside)]
+
+
+def _same(first: str, second: str) -> bool:
+    """Test whether two texts differ in white space at most."""
+    return first.split() == second.replace("\\n", "\n").split()
+
+
+def _mark_spans(source: Source, page: Page, text: str, annotation: Annotation) -> None:
+    """Set a page's text to `text`, and add its marked spans as fields, and their links."""
+    marked: list[tuple[str, Span, str]] = []
+    for name, region in annotation.regions.items():
+        place = _place_in(text, region) or region.span
+        if place and region.label:
+            marked.append((name, place, region.label))
+    words = page.mark(text, [span for _, span, _ in marked])
+    fields: dict[str, int] = {}
+    for (name, (start, end), label), inside in zip(marked, words, strict=True):
+        if inside:
+            fields[name] = len(page.fields)
+            page.fields.append(Field(label, inside, value=text[start:end]))
+    n_links = _add_links(page, fields, annotation)
+    source.notes[LINKS_LEFT_OUT] += len(annotation.relations) - n_links
+
+
+# Facts of whole pages
+
+
+def _pages_of_fact(source: Source, fact: Fact, images: Sequence[_Image]) -> Sequence[int]:
+    """Return the numbers of the pages that a fact is about: all, unless it names one."""
+    if not images:
+        return [0]
+    names_page = fact.item is not None or last_number(fact.target) is not None
+    if len(images) == 1 or not names_page:
+        return range(len(images))
+    number = _page_number(fact.target, fact.item, images)
+    if number is None:
+        source.notes[OTHER_OBJECTS] += 1
+        return []
+    return [number]
+
+
+def _add_fact(source: Source, page: Page, fact: Fact, data: Mapping[str, Any]) -> None:
+    """Add a choice to a page as its class, or a text as an answer or a field."""
+    values = [value for value in map(clean, fact.values) if value]
+    named = source.options.columns.get("label", fact.name)
+    if fact.kind == "choice":
+        is_class = bool(values) and page.label is None and fact.name == named
+        if is_class:
+            page.label = values[0]
+        source.notes[MORE_CHOICES] += len(values) - is_class
+        return
+    columns = Columns(data, named=source.options.columns)
+    question = columns.value(data, "question")
+    if question is not None:
+        page.ask(as_text(question), values)
+    else:
+        page.fields += (Field(fact.name or "text", value=value) for value in values)
