@@ -34,12 +34,6 @@ WAITING = frozenset(
         "13-azure-sdk-to-dict",
         "14-azure-labelled-project",
         "15-document-ai-snake-case",
-        "16-labelstudio-region-choice",
-        "17-labelstudio-rotation",
-        "18-labelstudio-ground-truth",
-        "19-labelstudio-text-key",
-        "20-labelstudio-several-images",
-        "21-labelstudio-relations",
         "22-xfund",
         "23-doclaynet-cells",
         "24-qwen-inline-image",
@@ -195,3 +189,31 @@ def test_every_case_has_a_test_or_waits() -> None:
             folders.add(path.name)
     assert not WAITING & cases_with_a_test()
     assert folders == WAITING | cases_with_a_test()
+
+
+def test_16_labelstudio_region_choice(case: CaseRun) -> None:
+    assert {document.label for document in case.documents.values()} == {None}
+    assert "choices about a region that has a label, left out: 2" in case.output
+
+
+def test_17_labelstudio_rotation(case: CaseRun) -> None:
+    assert set(case.boxes("p1")) == {(400, 260, 440, 500)}
+
+
+def test_18_labelstudio_ground_truth(case: CaseRun) -> None:
+    assert case.texts == {"p1": "14.20", "p2": "24.20"}
+    assert "several annotations, of which the ground truth was taken: 2" in case.output
+
+
+def test_19_labelstudio_text_key(case: CaseRun) -> None:
+    for document in case.documents.values():
+        assert [document.text_of(entity) for entity in document.entities] == ["Anna"]
+    assert len(case.documents) == 4
+
+
+def test_20_labelstudio_several_images(case: CaseRun) -> None:
+    assert case.texts == {"p1": "", "p2": "4.20"}
+
+
+def test_21_labelstudio_relations(case: CaseRun) -> None:
+    assert {document.links for document in case.documents.values()} == {(("e1", "e2"),)}

@@ -105,19 +105,20 @@ def _results_of(source: Source, task: Mapping[str, Any]) -> Sequence[Any]:
 
     It is the ground truth, else the last one; the report counts tasks that have several.
     """
-    annotations: Any = task.get("annotations", task.get("completions", []))
-    valid = [
-        annotation
-        for annotation in annotations
-        if isinstance(annotation, dict) and not annotation.get("was_cancelled")
-    ]
-    truths = [annotation for annotation in valid if annotation.get("ground_truth")]
+    valid: list[dict[str, Any]] = []
+    truths: list[dict[str, Any]] = []
+    for annotation in task.get("annotations", task.get("completions", [])):
+        if not isinstance(annotation, dict) or annotation.get("was_cancelled"):
+            continue
+        valid.append(annotation)
+        if annotation.get("ground_truth"):
+            truths.append(annotation)
+    if not valid:
+        source.notes[UNANNOTATED] += 1
+        return []
     if len(valid) > 1:
         source.notes[GROUND_TRUTH if truths else LAST] += 1
-    source.notes[UNANNOTATED] += not valid
-    results: Sequence[Any] = []
-    if valid:
-        results = (truths or valid)[-1].get("result", [])
+    results: Sequence[Any] = (truths or valid)[-1].get("result", [])
     return results
 
 
@@ -130,20 +131,31 @@ def _choose_images(source: Source, data: Mapping[str, Any], annotation: Annotati
     They are under the key that the owner names, else under one that results are of, else under the
     first; with it under keys that differ from it in a number only.
     """
-    images = {key: _images_in(key, value) for key, value in data.items()}
-    keys = [key for key, of_key in images.items() if of_key]
-    if not keys:
+    images: list[_Image] = []
+    for key, value in data.items():
+        images += _images_in(key, value)
+    if not images:
         return []
-    first = source.options.columns.get("image", "")
-    if first not in keys:
-        first = next((key for key in keys if key in annotation.targets), keys[0])
+    stem = _stem(_choose_key(source, images, annotation))
     chosen: list[_Image] = []
-    for key in keys:
-        if key == first or _stem(key) == _stem(first):
-            chosen += images[key]
+    for image in images:
+        if _stem(image.key) == stem:
+            chosen.append(image)
         else:
-            source.notes[MORE_IMAGES] += len(images[key])
+            source.notes[MORE_IMAGES] += 1
     return chosen
+
+
+def _choose_key(source: Source, images: Sequence[_Image], annotation: Annotation) -> str:
+    """Return the key whose images are the pages of a task."""
+    by_owner = source.options.columns.get("image")
+    targets = annotation.targets
+    if by_owner is not None:
+        targets = {by_owner}
+    for image in images:
+        if image.key in targets:
+            return image.key
+    return images[0].key
 
 
 def _stem(key: str) -> str:
@@ -153,13 +165,17 @@ def _stem(key: str) -> str:
 
 def _images_in(key: str, value: Any) -> list[_Image]:
     """List the images that a value names: a text, a list of texts, or of objects with a text."""
-    entries = value if isinstance(value, list) else [value]
+    entries = value
+    if not isinstance(value, list):
+        entries = [value]
     images: list[_Image] = []
     for number, entry in enumerate(entries):
-        candidates = entry.values() if isinstance(entry, dict) else [entry]
-        path = next(filter(_names_image, candidates), None)
-        if path is not None:
-            images.append(_Image(key, number, path))
+        candidates = [entry]
+        if isinstance(entry, dict):
+            candidates = [*entry.values()]
+        paths = [*filter(_names_image, candidates)]
+        if paths:
+            images.append(_Image(key, number, paths[0]))
     return images
 
 
@@ -178,22 +194,31 @@ def _page_number(target: str, item: int | None, images: Sequence[_Image]) -> int
         item: number of the page in the object, where it is a list.
         images: pages of the task.
     """
-    of_target = [number for number, image in enumerate(images) if image.key == target]
-    numbers = of_target or [*range(len(images))]
-    ending = last_number(target)
+    numbers = [number for number, image in enumerate(images) if image.key == target]
+    if not numbers:
+        numbers = [*range(len(images))]
     if item is not None:
-        wanted = [number for number in numbers if images[number].item == item]
-    elif len(numbers) == 1 or ending is None:
-        wanted = numbers[:1]
-    else:
-        wanted = [number for number in numbers if _ending_of(images[number]) == ending]
-    return wanted[0] if wanted else None
+        items = [images[number].item for number in numbers]
+        return _number_at(numbers, items, item)
+    ending = last_number(target)
+    if len(numbers) == 1 or ending is None:
+        return numbers[0]
+    return _number_at(numbers, [_ending_of(images[number]) for number in numbers], ending)
+
+
+def _number_at(numbers: Sequence[int], keys: Sequence[int], key: int) -> int | None:
+    """Return the number that stands where a key does among keys; None where it does not."""
+    if key not in keys:
+        return None
+    return numbers[keys.index(key)]
 
 
 def _ending_of(image: _Image) -> int:
     """Return the number in the key of an image, else that of the image in its list."""
     number = last_number(image.key)
-    return image.item if number is None else number
+    if number is None:
+        return image.item
+    return number
 
 
 def _fill_images(
@@ -276,22 +301,38 @@ def _choose_text(source: Source, data: Mapping[str, Any], annotation: Annotation
     Raises:
         ManifestError: the task has no text, or does not say which it is.
     """
-    texts = [key for key, value in data.items() if isinstance(value, str)]
-    named = source.options.columns.get("text")
-    if named in texts:
-        return named
-    spans = [region for region in annotation.regions.values() if region.span]
-    fitting = [key for key in texts if all(_place_in(data[key], span) for span in spans)]
-    for wanted in (*sorted(annotation.targets), "text"):
-        if wanted in fitting:
-            return wanted
-    if len(fitting) == 1 or (fitting and spans):
-        return fitting[0]
+    texts = {key: value for key, value in data.items() if isinstance(value, str)}
+    by_owner = source.options.columns.get("text")
+    if by_owner in texts:
+        return by_owner
+    spans = annotation.spans
+    fitting = [key for key, text in texts.items() if _holds_all(text, spans)]
+    key = _prefer(fitting, annotation)
+    if key is not None:
+        return key
     if texts and spans:
         raise ManifestError("no text of its data has the marked words in their places")
     raise ManifestError(
         "its data name neither an image nor a text; name the key of the text: --columns text=KEY"
     )
+
+
+def _prefer(keys: Sequence[str], annotation: Annotation) -> str | None:
+    """Return the key, of several texts that fit, that results are of, else the usual one.
+
+    Else the first that has the marked words, or the only one of texts without any.
+    """
+    for key in (*sorted(annotation.targets), "text"):
+        if key in keys:
+            return key
+    if len(keys) == 1 or (keys and annotation.spans):
+        return keys[0]
+    return None
+
+
+def _holds_all(text: str, spans: Sequence[Region]) -> bool:
+    """Test whether a text has the marked words of all regions in their places."""
+    return all(_place_in(text, region) for region in spans)
 
 
 def _place_in(text: str, region: Region) -> Span | None:
@@ -314,13 +355,11 @@ def _without_surrogates(text: str, span: Span) -> list[Span]:
     """Return a span of 16-bit units as one of characters; none where it divides one."""
     units = text.encode("utf-16-le", errors="surrogatepass")
     try:
-        before, inside = (
-            len(units[2 * start : 2 * end].decode("utf-16-le"))
-            for start, end in ((0, span[0]), span)
-        )
+        before = units[: 2 * span[0]].decode("utf-16-le")
+        inside = units[2 * span[0] : 2 * span[1]].decode("utf-16-le")
     except UnicodeDecodeError:
         return []
-    return [(before, before + inside)]
+    return [(len(before), len(before) + len(inside))]
 
 
 def _same(first: str, second: str) -> bool:
@@ -364,13 +403,13 @@ def _pages_of_fact(source: Source, fact: Fact, images: Sequence[_Image]) -> Sequ
 
 def _add_fact(source: Source, page: Page, fact: Fact, data: Mapping[str, Any]) -> None:
     """Add a choice to a page as its class, or a text as an answer or a field."""
-    values = [value for value in map(clean, fact.values) if value]
-    named = source.options.columns.get("label", fact.name)
+    values = [*filter(None, map(clean, fact.values))]
     if fact.kind == "choice":
-        is_class = bool(values) and page.label is None and fact.name == named
-        if is_class:
-            page.label = values[0]
-        source.notes[MORE_CHOICES] += len(values) - is_class
+        name_of_class = source.options.columns.get("label", fact.name)
+        if page.label is None and fact.name == name_of_class:
+            page.label = next(iter(values), None)
+            values = values[1:]
+        source.notes[MORE_CHOICES] += len(values)
         return
     columns = Columns(data, named=source.options.columns)
     question = columns.value(data, "question")

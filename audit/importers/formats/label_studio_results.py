@@ -126,6 +126,11 @@ class Annotation:
         of_regions = {region.target for region in self.regions.values()}
         return of_regions | {fact.target for fact in self.facts}
 
+    @property
+    def spans(self) -> list[Region]:
+        """List the regions that mark characters of a text."""
+        return [region for region in self.regions.values() if region.span]
+
 
 def read_results(results: Sequence[Any]) -> Annotation:
     """Read the results of an annotation.
@@ -157,7 +162,9 @@ def read_results(results: Sequence[Any]) -> Annotation:
 def last_number(name: str) -> int | None:
     """Return the number that a name ends with; None without one."""
     match = _LAST_NUMBER.search(name)
-    return int(match[0]) if match else None
+    if match is None:
+        return None
+    return int(match[0])
 
 
 def _relation(result: Mapping[str, Any]) -> Relation:
@@ -192,7 +199,9 @@ def _add_place(region: Region, result: Mapping[str, Any], value: Mapping[str, An
 def _item_of(result: Mapping[str, Any]) -> int | None:
     """Return the number of the page that a result is of; None where it does not say."""
     item = result.get("item_index")
-    return item if isinstance(item, int) else None
+    if isinstance(item, int):
+        return item
+    return None
 
 
 def _box(value: Mapping[str, Any], turn: float, shape: tuple[float, float]) -> Box | None:
@@ -208,20 +217,27 @@ def _box(value: Mapping[str, Any], turn: float, shape: tuple[float, float]) -> B
     """
     if value.get("points"):
         return bounds([(float(x) / 100, float(y) / 100) for x, y in value["points"]])
-    if not {"x", "y"} <= {*value}:
-        return None
-    x, y = (float(value[key]) / 100 for key in ("x", "y"))
-    if {"radiusX", "radiusY"} <= {*value}:
-        wide, high = (float(value[key]) / 100 for key in ("radiusX", "radiusY"))
-        corners = [(-wide, 0.0), (wide, 0.0), (0.0, -high), (0.0, high)]
-    elif {"width", "height"} <= {*value}:
-        wide, high = (float(value[key]) / 100 for key in ("width", "height"))
-        corners = [(0.0, 0.0), (wide, 0.0), (wide, high), (0.0, high)]
-    else:
+    corners = _corners(value)
+    if not corners:
         return None
     if turn:
         corners = _turned(corners, turn, shape)
+    x = float(value["x"]) / 100
+    y = float(value["y"]) / 100
     return bounds([(x + across, y + down) for across, down in corners])
+
+
+def _corners(value: Mapping[str, Any]) -> list[tuple[float, float]]:
+    """List corners of a rectangle or an ellipse from its own point, x and y; none of others."""
+    if value.keys() >= {"x", "y", "radiusX", "radiusY"}:
+        wide = float(value["radiusX"]) / 100
+        high = float(value["radiusY"]) / 100
+        return [(-wide, 0.0), (wide, 0.0), (0.0, -high), (0.0, high)]
+    if value.keys() >= {"x", "y", "width", "height"}:
+        wide = float(value["width"]) / 100
+        high = float(value["height"]) / 100
+        return [(0.0, 0.0), (wide, 0.0), (wide, high), (0.0, high)]
+    return []
 
 
 def _turned(
@@ -247,7 +263,7 @@ def _add_contents(region: Region, kind: object, value: Mapping[str, Any]) -> Non
     """
     for key, content in value.items():
         if key.endswith("labels"):
-            region.labels += [label for label in _texts(content) if label not in region.labels]
+            region.labels = [*dict.fromkeys([*region.labels, *_texts(content)])]
     if kind in ("choices", "taxonomy"):
         region.choices += _chosen(kind, value)
     elif kind == "textarea":
@@ -278,7 +294,9 @@ def _chosen(kind: object, value: Mapping[str, Any]) -> list[str]:
 def _written(value: Mapping[str, Any]) -> list[str]:
     """Return the texts that an annotator wrote: one, or a list."""
     text = value.get("text") or []
-    return [text] if isinstance(text, str) else _texts(text)
+    if isinstance(text, str):
+        return [text]
+    return _texts(text)
 
 
 def _texts(value: Any) -> list[str]:
