@@ -41,7 +41,12 @@ def span(start: int, end: int, text: str, label: str = "PER") -> dict[str, Any]:
 
 def task(data: Mapping[str, Any], *annotations: Sequence[Any] | Mapping[str, Any]) -> str:
     """An export of one task; an annotation is the list of its results, or is whole."""
-    full = [dict(entry) if isinstance(entry, dict) else {"result": entry} for entry in annotations]
+    full: list[Any] = []
+    for entry in annotations:
+        if isinstance(entry, dict):
+            full.append(entry)
+        else:
+            full.append({"result": entry})
     return as_json([{"id": 7, "data": data, "annotations": full}])
 
 
@@ -83,13 +88,11 @@ def test_a_choice_without_a_place_is_the_class_of_its_page(
 
 
 def test_the_owner_says_which_choice_is_the_class(tmp_path: Path) -> None:
-    choices = [
-        {"type": "choices", "from_name": name, "value": {"choices": [name]}}
-        for name in ("quality", "kind")
-    ]
-    files = page(*region("a"), *choices)
+    first = {"type": "choices", "from_name": "quality", "value": {"choices": ["good"]}}
+    second = {"type": "choices", "from_name": "kind", "value": {"choices": ["invoice"]}}
+    files = page(*region("a"), first, second)
     imported = import_files("label-studio", files, tmp_path, columns={"label": "kind"})
-    assert imported.documents["p0"].label == "kind"
+    assert imported.documents["p0"].label == "invoice"
 
 
 @pytest.mark.parametrize(
@@ -140,32 +143,35 @@ def test_a_page_that_the_annotator_turned_is_left_out_and_counted(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("annotations", "label", "note"),
+    ("annotations", "label", "notes"),
     [
         pytest.param(
             [{"ground_truth": True, "result": region("a", "TRUE")}, region("b", "LAST")],
             "TRUE",
-            label_studio.GROUND_TRUTH,
+            {label_studio.GROUND_TRUTH: 1},
             id="the marked one",
         ),
         pytest.param(
-            [region("a", "FIRST"), region("b", "LAST")], "LAST", label_studio.LAST, id="the last"
+            [region("a", "FIRST"), region("b", "LAST")],
+            "LAST",
+            {label_studio.LAST: 1},
+            id="the last",
         ),
         pytest.param(
             [region("a", "FIRST"), {"was_cancelled": True, "result": region("b", "CANCELLED")}],
             "FIRST",
-            None,
+            {},
             id="no cancelled one",
         ),
     ],
 )
 def test_one_annotation_of_several_counts(
-    annotations: list[Any], label: str, note: str | None, tmp_path: Path
+    annotations: list[Any], label: str, notes: dict[str, int], tmp_path: Path
 ) -> None:
     files = {**IMAGES, "export.json": task({"image": "p0.png"}, *annotations)}
     imported = import_files("label-studio", files, tmp_path)
     assert imported.fields("p0") == [(label, "14.20")]
-    assert imported.notes == ({note: 1} if note else {})
+    assert imported.notes == notes
 
 
 @pytest.mark.parametrize(
