@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import glob
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -68,6 +69,26 @@ def refuse_boundless(path: Path) -> None:
     most = _LARGEST.get(path.suffix.lower(), _LARGEST_OTHER)
     if state.st_size > most << 20:
         raise OSError(errno.EFBIG, f"larger than {most} MiB, the most that is read of such a file")
+
+
+def encoding_of(beginning: bytes) -> str:
+    """Return the encoding of a text file, by the mark or the zero bytes that it begins with.
+
+    Editors and PowerShell on Windows write UTF-16. Without a mark or such bytes it is UTF-8.
+
+    Args:
+        beginning: its first four bytes, or more.
+    """
+    return json.detect_encoding(beginning)
+
+
+def decode_text(content: bytes) -> str:
+    """Return the text of a file in the encoding that its beginning says (`encoding_of`).
+
+    Raises:
+        UnicodeDecodeError: the file is not in this encoding.
+    """
+    return content.decode(encoding_of(content))
 
 
 def read_toml(content: bytes) -> dict[str, Any]:

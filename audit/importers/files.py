@@ -5,6 +5,7 @@ They are always inside the source.
 
 import csv
 import datetime
+import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -19,7 +20,7 @@ from audit.corpus.images import read_header
 from audit.corpus.problems import inside, reason_refused
 from audit.corpus.validation import orientation_problem
 from audit.errors import ManifestError, UsageError
-from audit.files import refuse_boundless, table_beside
+from audit.files import encoding_of, refuse_boundless, table_beside
 from audit.importers.faults import name_of, problems_of_form, refusing, type_of
 from audit.importers.pages import replace_controls
 from audit.importers.reading import note_opened
@@ -109,24 +110,31 @@ def read_source(path: Path) -> bytes:
         return stream.read()
 
 
+def lines_of(stream: BinaryIO) -> Iterator[bytes | str]:
+    """Yield the lines of an open file: bytes of UTF-8, or texts of UTF-16 or UTF-32."""
+    encoding = encoding_of(stream.read(4))
+    stream.seek(0)
+    if encoding.startswith("utf-8"):
+        yield from stream
+    else:
+        yield from io.TextIOWrapper(stream, encoding)
+
+
 def read_text(path: Path) -> str:
-    """Return the text of a file, which should be UTF-8.
+    """Return the text of a file: UTF-8, UTF-16 or UTF-32, else Windows-1252, else Latin-1.
 
-    When it is not, every byte as Latin-1, which never fails.
-
-    Control characters (also what Latin-1 makes of Windows' typographic quotes) become spaces,
-    except line ends. Errors as of `open_source`.
+    Control characters become spaces, except line ends. Errors as of `open_source`.
     """
     return "\n".join(map(replace_controls, _decode_file(path).replace("\r\n", "\n").split("\n")))
 
 
 def _decode_file(path: Path) -> str:
-    """Return the text of a file: UTF-8, with or without its mark, else Latin-1."""
+    """Return the text of a file in the first encoding that fits; Latin-1 fits any."""
     content = read_source(path)
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return content.decode("latin-1")
+    for encoding in (encoding_of(content), "cp1252"):
+        with suppress(UnicodeDecodeError):
+            return content.decode(encoding)
+    return content.decode("latin-1")
 
 
 def table_rows(

@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from audit.errors import ManifestError, UsageError
-from audit.files import read_file
+from audit.files import decode_text, read_file
 from audit.importers.faults import NAMES
 from audit.importers.files import TEXTS
 
@@ -99,14 +99,14 @@ def read_names(path: Path, option: str) -> tuple[str, ...]:
     or of objects with such a key.
 
     Args:
-        path: UTF-8.
+        path: UTF-8 or UTF-16.
         option: option that messages name.
 
     Raises:
         UsageError: the file cannot be read, is not UTF-8, has another form, or names nothing.
     """
     try:
-        text = read_file(path).decode("utf-8-sig")
+        text = decode_text(read_file(path))
         stripped = (name.strip() for name in _names(text, path.suffix.lower()))
         names = tuple(name for name in stripped if name)
     except (OSError, ValueError, RecursionError, csv.Error) as error:

@@ -16,7 +16,7 @@ from audit.corpus.documents import SPLITS, Document, TaskKind
 from audit.corpus.problems import reason_refused
 from audit.corpus.replacing import set_aside, settle
 from audit.errors import ManifestError, TargetError, UsageError, listed
-from audit.files import read_file
+from audit.files import decode_text, encoding_of, read_file
 from audit.importers.divide import MUST
 from audit.importers.interface import REPORT_NAME, Importer
 from audit.importers.registry import FORMATS
@@ -117,7 +117,7 @@ def _label_names(given: str) -> list[str]:
     if path.suffix == ".json":
         id2label = json.loads(read_file(path))["id2label"]
         return [str(id2label[key]) for key in sorted(id2label, key=int)]
-    return read_file(path).decode("utf-8-sig").splitlines()
+    return decode_text(read_file(path)).splitlines()
 
 
 def places_of(first: Path, second: Path | None) -> tuple[Path | None, Path]:
@@ -211,7 +211,9 @@ def _files_inside(folder: Path, pattern: str) -> Iterator[Path]:
 def _read_beginning(path: Path) -> str:
     """Read the beginning of a text file; nothing where it cannot be read."""
     try:
-        with path.open(encoding="utf-8", errors="replace") as stream:
+        with path.open("rb") as stream:
+            encoding = encoding_of(stream.read(4))
+        with path.open(encoding=encoding, errors="replace") as stream:
             return stream.read(MAX_CHARACTERS)
     except OSError:
         return ""

@@ -20,7 +20,7 @@ from pydantic.dataclasses import dataclass as strict_dataclass
 from audit.corpus.documents import Box, Word
 from audit.errors import UsageError
 from audit.importers.faults import name_of, problems_of_form
-from audit.importers.files import IMAGES, open_source, parse_json
+from audit.importers.files import IMAGES, lines_of, open_source, parse_json
 from audit.importers.formats.docvqa import Answers, QuestionPages, ask
 from audit.importers.interface import Importer
 from audit.importers.pages import Page, Part, clean
@@ -209,7 +209,7 @@ def _json_values(source: Source, path: Path) -> Iterator[tuple[str, Any]]:
         yield from source.records(path.relative_to(source.root.resolve()).as_posix())
         return
     with open_source(path) as stream:  # a line at a time: each record repeats the words of its page
-        for number, content in enumerate(stream, start=1):
+        for number, content in enumerate(lines_of(stream), start=1):
             if content.strip():
                 line = f"{name_of(path)}:{number}"
                 with source.problems.catch():

@@ -13,6 +13,7 @@ from pathlib import Path
 from audit.corpus.documents import Word
 from audit.corpus.validation import is_bio
 from audit.errors import UsageError
+from audit.files import decode_text, encoding_of
 from audit.importers.columns import fields_of_tags
 from audit.importers.files import read_source
 from audit.importers.interface import Importer
@@ -89,7 +90,10 @@ def _lines(source: Source, path: Path) -> Iterator[str]:
 
     Controls become spaces.
     """
-    content = read_source(path).removeprefix(codecs.BOM_UTF8).removesuffix(b"\n")
+    content = read_source(path)
+    if not encoding_of(content).startswith("utf-8"):
+        content = decode_text(content).encode()
+    content = content.removeprefix(codecs.BOM_UTF8).removesuffix(b"\n")
     for line in content.split(b"\n") if content else []:
         line = line.removesuffix(b"\r")
         try:

@@ -21,6 +21,7 @@ from pydantic.dataclasses import dataclass as strict_dataclass
 
 from audit.corpus.documents import Category, Redaction
 from audit.errors import ManifestError, UsageError
+from audit.files import decode_text
 from audit.importers import pages as drafts
 from audit.importers.faults import name_of, problems_of_form
 from audit.importers.files import read_json, read_source
@@ -217,7 +218,7 @@ def _checked_utf8(source: Source, name: str) -> Path:
     """
     path = source.at(name)
     try:
-        read_source(path).decode("utf-8-sig")
+        decode_text(read_source(path))
     except UnicodeDecodeError as error:
         reason = f"{name} is not UTF-8 at byte {error.start}: save it as UTF-8, for offsets to fit"
         raise ManifestError(reason) from None
