@@ -27,6 +27,7 @@ from audit.importers.pages import (
     clean,
     in_pixels,
     recognise_unit,
+    words_inside,
 )
 
 ANSWER = "ANSWER"
@@ -529,7 +530,7 @@ def _locate_field(
         return NO_WORDS
     if region:
         location = _location_of_unused(
-            _words_inside(words, region), used_words, "words inside the region"
+            words_inside(words, region), used_words, "words inside the region"
         )
         return location or "no word inside the region"
     return _locate_value(field, value, words, used_words)
@@ -560,15 +561,3 @@ def _location_of_unused(indices: Sequence[int], used_words: set[int], rule: str)
     if free:
         return Location(free, rule)
     return "words of another field" if indices else ""
-
-
-def _words_inside(words: Sequence[Word], region: Box) -> list[int]:
-    """List the indices of the words whose boxes have their middle inside a region."""
-    return [index for index, word in enumerate(words) if word.box and _is_inside(word.box, region)]
-
-
-def _is_inside(box: Box, region: Box) -> bool:
-    """Test whether the middle of a word's box is inside a region."""
-    x = (box[0] + box[2]) / 2
-    y = (box[1] + box[3]) / 2
-    return region[0] <= x <= region[2] and region[1] <= y <= region[3]

@@ -434,6 +434,18 @@ def clip(box: Sequence[float], size: Size) -> Box:
     return (round(xs[0], 1), round(ys[0], 1), round(xs[1], 1), round(ys[1], 1))
 
 
+def words_inside(words: Sequence[Word], region: Box) -> list[int]:
+    """List the indices of the words whose boxes have their middle inside a region."""
+    return [index for index, word in enumerate(words) if word.box and _is_inside(word.box, region)]
+
+
+def _is_inside(box: Box, region: Box) -> bool:
+    """Test whether the middle of a word's box is inside a region."""
+    x = (box[0] + box[2]) / 2
+    y = (box[1] + box[3]) / 2
+    return region[0] <= x <= region[2] and region[1] <= y <= region[3]
+
+
 def shares_of(box: Sequence[float], shape: tuple[float, float]) -> Box:
     """Convert a box x0, y0, x1, y1 to shares of a page.
 

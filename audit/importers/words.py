@@ -26,7 +26,7 @@ from audit.importers.hocr import read_hocr
 from audit.importers.markup import read_markup
 from audit.importers.page_xml import page_xml_pages
 from audit.importers.pages import Page, clean, clip, shares_of
-from audit.importers.services import read_service
+from audit.importers.services.programs import read_service
 from audit.importers.xml_elements import parse_xml
 
 SUFFIXES = (".hocr", ".html", ".htm", ".xml", ".tsv", ".json")

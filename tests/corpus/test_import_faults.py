@@ -503,7 +503,7 @@ def test_another_content_of_a_word_file_is_refused_with_its_place(
             {'"Left": 0.5': '"L": 0.5'},
             "p0.json: not Amazon Textract's response (no 'Left')",
         ),
-        ("azure", "p0.json", {"polygon": "p"}, "p0.json: not Azure's Layout result (no 'polygon')"),
+        ("azure", "p0.json", {"polygon": "p"}, "p0.json: not Azure's result (no 'polygon')"),
         (
             "azure read",
             "p0.json",
@@ -525,14 +525,14 @@ def test_another_content_of_a_word_file_is_refused_with_its_place(
         (
             "paddleocr",
             "p0.json",
-            {"rec_polys": "polys"},
+            {"rec_polys": "polys", "rec_boxes": "boxes"},
             "p0.json: not PaddleOCR's result (no 'rec_polys')",
         ),
         (
             "paddleocr list",
             "p0.json",
             {"50.0, 2.0": "50.0"},
-            "p0.json: 0: a box is no list of numbers",
+            "p0.json: box: a box is no list of numbers",
         ),
         ("page-xml", "p0.xml", {"24,2 50,2": "24 50,2"}, "p0.xml: not a place of PAGE: Coords"),
     ],
