@@ -1,4 +1,4 @@
-"""Results of OCR programs as JSON beside a page of 600 x 400 pixels, and what an import makes of them."""
+"""Results of OCR programs as JSON beside a page of 600 x 400 pixels, and their imports."""
 
 import json
 from collections.abc import Mapping, Sequence

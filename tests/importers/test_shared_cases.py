@@ -25,20 +25,12 @@ pytestmark = pytest.mark.real
 REPOSITORY = Path(__file__).resolve().parents[2]
 WAITING = frozenset(
     {
-        "07-utf16-json",
-        "08-easyocr-first-letter",
-        "09-textract-expense",
         "10-result-of-several-pages",
-        "11-docling-two-places",
-        "12-docling-key-values",
-        "13-azure-sdk-to-dict",
         "14-azure-labelled-project",
-        "15-document-ai-snake-case",
         "22-xfund",
         "23-doclaynet-cells",
         "24-qwen-inline-image",
         "25-opacus-prefix",
-        "26-paddle-empty-page",
         "28-thousandths-on-a4",
     }
 )
@@ -92,6 +84,11 @@ class CaseRun:
         for name, document in self.documents.items():
             texts[name] = " ".join(word.text for word in document.words)
         return texts
+
+    def fields(self, name: str) -> list[tuple[str, str]]:
+        """List the label and the text of each field of a document."""
+        document = self.documents[name]
+        return [(entity.label, document.text_of(entity)) for entity in document.entities]
 
     def boxes(self, name: str) -> list[tuple[int, int, int, int]]:
         """List the boxes of a document's words, rounded to whole pixels."""
@@ -166,6 +163,47 @@ def test_05_page_2010_points(case: CaseRun) -> None:
 
 def test_06_xml_declared_encoding(case: CaseRun) -> None:
     assert case.texts == dict.fromkeys("ab", "Zoë Müller")
+
+
+def test_07_utf16_json(case: CaseRun) -> None:
+    assert case.texts == dict.fromkeys("ab", "Gardenia 4.20")
+
+
+def test_08_easyocr_first_letter(case: CaseRun) -> None:
+    assert case.texts == dict.fromkeys("ab", "Gardenia 4.20")
+    assert case.boxes("a") == [(50, 50, 130, 80), (200, 50, 280, 80)]
+
+
+def test_09_textract_expense(case: CaseRun) -> None:
+    assert case.texts == dict.fromkeys("ab", "Total 4.20")
+    assert case.fields("a") == [("TOTAL", "4.20")]
+
+
+def test_11_docling_two_places(case: CaseRun) -> None:
+    assert case.texts == dict.fromkeys("ab", "Left column text right column text")
+    for left, _, right, _ in case.boxes("a")[:3]:
+        assert 50 <= left < right <= 250
+    for left, _, right, _ in case.boxes("a")[3:]:
+        assert 350 <= left < right <= 550
+
+
+def test_12_docling_key_values(case: CaseRun) -> None:
+    assert case.texts == dict.fromkeys("ab", "Total 4.20")
+    assert case.fields("a") == [("key", "Total"), ("value", "4.20")]
+
+
+def test_13_azure_sdk_to_dict(case: CaseRun) -> None:
+    assert case.texts == dict.fromkeys("ab", "Total")
+    assert case.boxes("a") == [(50, 50, 100, 80)]
+
+
+def test_15_document_ai_snake_case(case: CaseRun) -> None:
+    assert case.texts == dict.fromkeys("ab", "Total")
+
+
+def test_26_paddle_empty_page(case: CaseRun) -> None:
+    assert case.texts["a"] == ""
+    assert len(case.documents["b"].words) == 1
 
 
 def test_27_alto_page_without_size(case: CaseRun) -> None:

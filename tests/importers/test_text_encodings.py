@@ -1,4 +1,4 @@
-"""Text files of sources in the encodings that editors and shells write: UTF-8, UTF-16, Windows' own."""
+"""Text files of sources in the encodings that editors and shells write."""
 
 import codecs
 from pathlib import Path

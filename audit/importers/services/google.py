@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from audit.corpus.documents import Box, Word
+from audit.corpus.documents import Box
 from audit.importers.columns import read_box
 from audit.importers.pages import (
     LINES,
@@ -20,7 +20,7 @@ from audit.importers.services.spelling import member, optional
 
 _LEVELS = ("tokens", "lines", "paragraphs", "blocks")
 """Parts of a page, the finest first."""
-_LEVEL_NOTES = {"lines": LINES, "paragraphs": REGIONS, "blocks": REGIONS}
+_NOTES = {"lines": LINES, "paragraphs": REGIONS, "blocks": REGIONS}
 
 
 def document_ai_pages(value: Mapping[str, Any]) -> Iterator[Page]:
@@ -39,10 +39,11 @@ def _read_page(value: Mapping[str, Any], document: Mapping[str, Any]) -> Page:
     if dimension is not None:
         shape = (float(member(dimension, "width")), float(member(dimension, "height")))
     page = Page("", shape=shape, unit="shares")
-    level = next((name for name in _LEVELS if optional(value, name)), None)
-    for part in optional(value, level, ()) if level else ():
-        page.words += _words_of(part, level or "", document, shape)
-        page.notes[_LEVEL_NOTES.get(level or "", "")] += 1
+    for level in _LEVELS:
+        elements = optional(value, level, ())
+        if elements:
+            _add_elements(page, level, elements, document)
+            break
     for field in optional(value, "formFields", ()):
         for label, key in (("key", "fieldName"), ("value", "fieldValue")):
             layout = optional(field, key)
@@ -51,20 +52,20 @@ def _read_page(value: Mapping[str, Any], document: Mapping[str, Any]) -> Page:
     return page
 
 
-def _words_of(
-    part: Mapping[str, Any],
-    level: str,
-    document: Mapping[str, Any],
-    shape: tuple[float, float] | None,
-) -> Iterator[Word]:
-    """Yield the words of a part of a page; those of a region all get its box."""
-    layout = member(part, "layout")
-    text = _text_of(layout, document)
-    box = _box_of(layout, shape)
-    if level in ("tokens", "lines"):
-        yield from line_words(clean(text), box)
-    else:
-        yield from block_words(text, box, shape or (1, 1))
+def _add_elements(
+    page: Page, level: str, elements: Sequence[Mapping[str, Any]], document: Mapping[str, Any]
+) -> None:
+    """Add the words of the elements of a level to a page; count what is coarser than tokens."""
+    for element in elements:
+        layout = member(element, "layout")
+        text = _text_of(layout, document)
+        box = _box_of(layout, page.shape)
+        if level in _NOTES:
+            page.notes[_NOTES[level]] += 1
+        if level in ("tokens", "lines"):
+            page.words += line_words(clean(text), box)
+        else:
+            page.words += block_words(text, box, page.shape or (1, 1))
 
 
 def _text_of(layout: Mapping[str, Any], document: Mapping[str, Any]) -> str:

@@ -218,7 +218,7 @@ def _leads_on(value: Any, sign: str) -> bool:
             "=" leads to an empty list; of two with "&" between them, both are there.
     """
     if "&" in sign:
-        return all(_leads_on(value, part) for part in sign.split("&"))
+        return all(_leads_on(value, path) for path in sign.split("&"))
     path = sign.removesuffix("=")
     try:
         for key in path.split("."):

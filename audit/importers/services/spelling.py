@@ -5,16 +5,16 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-_PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+_WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 
 
 @cache
 def spellings(name: str) -> tuple[str, ...]:
     """Return the spellings of a key: as it is, then in snake case, camel case, Pascal case."""
-    parts = [part.lower() for part in _PART.findall(name)] or [name]
-    pascal = "".join(part.capitalize() for part in parts)
-    camel = parts[0] + "".join(part.capitalize() for part in parts[1:])
-    return tuple(dict.fromkeys((name, "_".join(parts), camel, pascal)))
+    words = [word.lower() for word in _WORD.findall(name)] or [name]
+    pascal = "".join(map(str.capitalize, words))
+    camel = words[0] + "".join(map(str.capitalize, words[1:]))
+    return tuple(dict.fromkeys((name, "_".join(words), camel, pascal)))
 
 
 def member(table: Mapping[str, Any], name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Pages of the responses of Amazon Textract: of documents and forms, expenses, and identity cards."""
+"""Pages of the responses of Amazon Textract: of documents, expenses and identity cards."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -63,21 +63,21 @@ class _TextractReader:
                 _add_typed_field(page, field)
             yield page
 
-    def _add_blocks(self, part: Mapping[str, Any]) -> None:
+    def _add_blocks(self, document: Mapping[str, Any]) -> None:
         """Add the blocks of a response, or of a document in it."""
-        for block in optional(part, "Blocks", ()):
+        for block in optional(document, "Blocks", ()):
             self._blocks[member(block, "Id")] = block
 
-    def _add_fields(self, part: Mapping[str, Any]) -> None:
+    def _add_fields(self, document: Mapping[str, Any]) -> None:
         """Add the fields of a document: its summary, its line items, those of an identity card."""
         fields = [
-            *optional(part, "SummaryFields", ()),
-            *optional(part, "IdentityDocumentFields", ()),
+            *optional(document, "SummaryFields", ()),
+            *optional(document, "IdentityDocumentFields", ()),
         ]
-        for group in optional(part, "LineItemGroups", ()):
+        for group in optional(document, "LineItemGroups", ()):
             for item in optional(group, "LineItems", ()):
                 fields += optional(item, "LineItemExpenseFields", ())
-        blocks = optional(part, "Blocks", ())
+        blocks = optional(document, "Blocks", ())
         usual_page = optional(blocks[0], "Page", 1) if blocks else 1
         for field in fields:
             self._fields[optional(field, "PageNumber", usual_page)].append(field)

@@ -8,7 +8,7 @@ from service_results import boxes_of, corners, fields_of, import_result, points,
 
 TOTAL = corners(0.5, 0.5, 1, 0.8)
 AMOUNT = corners(2, 0.5, 2.6, 0.8)
-FLAT = [number for corner in TOTAL for number in corner]
+FLAT = [0.5, 0.5, 1, 0.5, 1, 0.8, 0.5, 0.8]
 INCHES = {"width": 6.0, "height": 4.0, "unit": "inch"}
 SNAKE_PAGE = {"page_number": 1, **INCHES, "words": [{"content": "Total", "polygon": points(TOTAL)}]}
 CAMEL_PAGE = {"pageNumber": 1, **INCHES, "words": [{"content": "Total", "polygon": FLAT}]}

@@ -104,7 +104,8 @@ def test_entities_are_fields(entity: Any, tmp_path: Path) -> None:
 
 def vision_word(text: str, outline: Any) -> dict[str, Any]:
     """Return a word of Vision."""
-    return {"boundingBox": outline, "symbols": [{"text": letter} for letter in text]}
+    first, last = text[:2], text[2:]
+    return {"boundingBox": outline, "symbols": [{"text": first}, {"text": last}]}
 
 
 def vision_page(*words: dict[str, Any]) -> dict[str, Any]:
@@ -112,14 +113,16 @@ def vision_page(*words: dict[str, Any]) -> dict[str, Any]:
     return {"width": 600, "height": 400, "blocks": [{"paragraphs": [{"words": [*words]}]}]}
 
 
-@pytest.mark.parametrize("is_alone", [True, False], ids=["response", "responses"])
-def test_vision_is_read(is_alone: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", ["", "responses"], ids=["response", "responses"])
+def test_vision_is_read(key: str, tmp_path: Path) -> None:
     pixels = {"vertices": [{"x": 180, "y": 40}, {"x": 240, "y": 80}]}
     page = vision_page(
         vision_word("Total", {"normalizedVertices": TOTAL}), vision_word("4.20", pixels)
     )
     response = {"textAnnotations": [], "fullTextAnnotation": {"pages": [page], "text": TEXT}}
-    value = response if is_alone else {"responses": [response]}
+    value: Any = response
+    if key:
+        value = {key: [response]}
     document = import_result("document-ai", value, tmp_path)
     assert texts_of(document) == ["Total", "4.20"]
     assert boxes_of(document) == BOXES

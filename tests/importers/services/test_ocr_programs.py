@@ -29,7 +29,7 @@ EASYOCR = {
     "a list": [[NAME, "Gardenia", 0.93], [TOTAL, "4.20", 0.9]],
     "paragraphs": [[NAME, "Gardenia"], [TOTAL, "4.20"]],
     "dicts": DICTS,
-    "texts of JSON": [json.dumps(line) for line in DICTS],
+    "texts of JSON": [json.dumps(DICTS[0]), json.dumps(DICTS[1])],
     "a batch of one page": [[[NAME, "Gardenia", 0.93], [TOTAL, "4.20", 0.9]]],
     "rapidocr": [{"box": NAME, "txt": "Gardenia", "score": 0.9}, {"box": TOTAL, "txt": "4.20"}],
 }
@@ -132,7 +132,7 @@ def test_json_of_no_known_program_is_called_unknown(
         ({"rec_texts": ["secret"]}, "not PaddleOCR's result (no 'rec_polys')"),
         ([[NAME, "secret", 1], 7], "not EasyOCR's list (TypeError)"),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
+    ids=["job", "lending", "running", "layout", "labels", "no size", "no boxes", "no line"],
 )
 def test_what_cannot_be_read_is_refused_by_its_program(
     value: Any, problem: str, tmp_path: Path
