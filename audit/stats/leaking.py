@@ -56,9 +56,13 @@ class Threshold(NamedTuple):
 
     @property
     def noise(self) -> float:
-        """Return the standard error of the excess where nothing leaks."""
+        """Return the standard error of the number that leaks where nothing does.
+
+        Where nearly every unit passes the threshold by luck, a unit of excess stands for many.
+        """
         share = (self.outside + 1) / (self.m + 2)
-        return float(self.n * np.sqrt(share * (1 - share) * (1 / self.n + 1 / self.m)))
+        of_excess = self.n * np.sqrt(share * (1 - share) * (1 / self.n + 1 / self.m))
+        return float(of_excess / (1 - share))
 
     def p_values(self) -> Floats:
         """Compute the p-values against "at most k members leak", k = 0, 1, ..., for each k.
@@ -160,7 +164,7 @@ def count_leaking(
         bounds.append([int(np.argmax(p_values > tail)) for tail in tails / len(thresholds)])
     certain = np.array(bounds)
     shown = [
-        (certain[row, 0], threshold.excess - REACH * threshold.noise)
+        (certain[row, 0], threshold.leaking - REACH * threshold.noise)
         for row, threshold in enumerate(thresholds)
     ]
     chosen = thresholds[max(range(len(thresholds)), key=lambda row: shown[row])]

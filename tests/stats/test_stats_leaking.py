@@ -55,9 +55,9 @@ def test_the_draw_of_a_budget_favours_short_documents_and_the_chances_know_it(li
 
 
 def test_without_luck_every_leaking_document_is_counted_and_certain():
-    found = count_leaking([4] * 30 + [0] * 120, [0] * 150, 4, 150, complete=True)
-    assert (found.value, found.high) == (30, 30)
-    assert 22 < found.low < 30
+    interval = count_leaking([4] * 30 + [0] * 120, [0] * 150, 4, 150, complete=True)
+    assert (interval.value, interval.high) == (30, 30)
+    assert 22 < interval.low < 30
     assert leaking_p([4] * 30 + [0] * 120, [0] * 150, 4) < 1e-6
 
 
@@ -109,3 +109,12 @@ def test_members_that_outrank_are_scaled_to_all_and_bounded_from_below_alone():
     assert half.high > 42
     with pytest.raises(ValueError, match="at least the members"):
         count_outranking(members, others, 49)
+
+
+def test_luck_of_nearly_every_unit_does_not_blow_up_the_number_that_leaks() -> None:
+    # 146 of 150 training documents and 145 of 150 unseen ones give a value by luck: one document
+    # of excess is no sign of 30 that leak, and four values show that none does.
+    members = np.repeat([0, 1, 2, 4], [4, 36, 104, 6])
+    others = np.repeat([0, 1, 2, 4], [5, 40, 95, 10])
+    interval = count_leaking(members, others, 5, 150, complete=True)
+    assert (interval.value, interval.low) == (0.0, 0.0)
