@@ -79,8 +79,6 @@ class Result:
         methods: measurements that a limit is held against, by the metric that policies limit: one
             for each method of the attack, itself among them, fixed before the scan; a metric that
             is no key stands for itself.
-        joined: measurement that joins the methods of a metric, by the metric. A pass needs the
-            bounds of that one within the limit, and of the others their number.
         coverage: how much of what could leak was tried, in all and by category.
         about_text: metrics that say what the documents themselves give away, whatever the model.
         checks: tests that can only leave limits undecided, with their p-values
@@ -104,7 +102,6 @@ class Result:
     confounded: str | None = None
     unvouched: bool = False
     methods: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    joined: dict[str, str] = Field(default_factory=dict)
     coverage: tuple[Coverage, ...] = ()
     about_text: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()

@@ -60,8 +60,6 @@ class Units:
         others: units that it never saw, which the members are compared with.
         methods: measurements that a limit on it is held against (`Result.methods`), at most: all
             must be within it.
-        joined: whether one of them joins the others (`Result.joined`), so that a pass is decided by
-            that one.
         about_text: whether it says what the documents give away, whatever the model; no budget
             samples for these.
     """
@@ -73,7 +71,6 @@ class Units:
     others: int
     _: KW_ONLY
     methods: int = 1
-    joined: bool = False
     about_text: bool = False
 
 

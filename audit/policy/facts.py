@@ -116,9 +116,9 @@ def facts_on(record: AuditRecord, limit: Limit, gaps: Sequence[Gap] = ()) -> Lim
         result,
         number,
         methods,
-        worst=_worst_method(limit, result, methods),
+        worst=max(methods.values(), key=limit.reach, default=None),
         over=_over_limit(limit, methods),
-        are_within=_all_within(limit, result, methods),
+        are_within=all(limit.is_met_by(measured) for measured in methods.values()),
         power=power_of(result),
         check=_strongest_check(result, limit.metric),
         confounding=_confounding_check(record, result),
@@ -219,44 +219,6 @@ def _over_limit(limit: Limit, methods: Mapping[str, Estimate]) -> Estimate | Non
     """
     over = [measured for measured in methods.values() if limit.excess(measured) > 0]
     return max(over, key=limit.excess, default=None)
-
-
-def _worst_method(limit: Limit, result: Result, methods: Mapping[str, Estimate]) -> Estimate | None:
-    """Return the measurement that stands most against a pass, of those behind a limit.
-
-    That is a number over the limit that does not decide, else the one that reaches farthest.
-    """
-    deciding = _deciding_methods(limit, result, methods)
-    over = []
-    for name, measured in methods.items():
-        if name not in deciding and not limit.holds_value(measured):
-            over.append(measured)
-    candidates = over or [*deciding.values()]
-    return max(candidates, key=limit.reach, default=None)
-
-
-def _deciding_methods(
-    limit: Limit, result: Result, methods: Mapping[str, Estimate]
-) -> dict[str, Estimate]:
-    """Return the methods whose bounds a pass needs within the limit.
-
-    The one that joins the others, or all.
-    """
-    joining = result.joined.get(limit.metric, "")
-    if joining in methods:
-        return {joining: methods[joining]}
-    return dict(methods)
-
-
-def _all_within(limit: Limit, result: Result, methods: Mapping[str, Estimate]) -> bool:
-    """Tell whether all numbers that a pass needs are within the limit."""
-    deciding = _deciding_methods(limit, result, methods)
-    for name, measured in methods.items():
-        if name in deciding and not limit.is_met_by(measured):
-            return False
-        if name not in deciding and not limit.holds_value(measured):
-            return False
-    return True
 
 
 def _p_values(

@@ -176,7 +176,8 @@ def count_leaking(
         most_leaking = np.array([max(0, int((below > tail).sum()) - 1) for tail in tails])
         upper = scale_upper(most_leaking, n, total, tails)
     value = chosen.leaking * total / n
-    return make_interval(value, lower, upper, n=n, method=METHOD)
+    method = f"{METHOD}; the number is that at {chosen.values}"
+    return make_interval(value, lower, upper, n=n, method=method)
 
 
 def scale_lower(counts: npt.ArrayLike, n: int, total: int, tails: Floats) -> Floats:

@@ -26,6 +26,8 @@ from audit.stats.intervals import (
 )
 from audit.stats.resampling import bootstrap
 
+UNEQUAL = 0.01
+"""p-value under which a baseline that finds unequally much in two splits speaks against a lot."""
 ROUNDING = 1e-9
 """Relative difference of two variances under which they count as equal."""
 MIN_DIFFERING_CLUSTERS = 20
@@ -197,15 +199,16 @@ def needs_baseline(splits: Sequence[Columns], *, by_lot: bool, weights: Weights 
 
     It has to where no lot made the splits alike. Where one did, both differences estimate the same,
     and the baseline may only add noise. It is then needed where the variances of both splits' means
-    are together smaller with it, each linearised over its documents. The rule looks at the spread
-    within splits alone, never at the difference between them.
+    are together smaller with it, each linearised over its documents. It is needed too where the
+    baseline alone tells the splits apart, which the lot should not allow. Of the attack the rule
+    sees the spread within splits alone, never the difference between them.
 
     Args:
         splits: the rows of member fields, then those of held-out fields, with their baseline.
         by_lot: whether a lot chose the members.
         weights: weights of the rows of either split.
     """
-    if not by_lot:
+    if not by_lot or _p_of_baselines(splits, weights) <= UNEQUAL:
         return True
     plain = _without_baseline(splits)
     with_baseline = _sum_of_variances(splits, weights)
@@ -213,8 +216,32 @@ def needs_baseline(splits: Sequence[Columns], *, by_lot: bool, weights: Weights 
     return with_baseline < _sum_of_variances(plain, weights) * (1 - ROUNDING)
 
 
+def _p_of_baselines(splits: Sequence[Columns], weights: Weights) -> float:
+    """Return a two-sided p-value against "the baseline finds as much in both splits".
+
+    Welch's test on means that are linearised over documents; 1 where nothing was found by it.
+    """
+    from scipy.stats import t
+
+    columns: list[Columns] = []
+    for _, baseline, clusters in splits:
+        if baseline is None:
+            return 1.0
+        columns.append((baseline, None, clusters))
+    sides = _Side.of_splits(columns, weights)
+    means = [weighted_mean(side.gained, side.weights) for side in sides]
+    error = _sum_of_variances(columns, weights) ** 0.5
+    difference = abs(means[0] - means[1])
+    if error == 0:
+        return 1.0 if difference == 0 else 0.0
+    degrees = min(side.n_clusters for side in sides) - 1
+    if degrees < 1:
+        return 1.0
+    return float(2 * t.sf(difference / error, degrees))
+
+
 def _sum_of_variances(splits: Sequence[Columns], weights: Weights) -> float:
-    """Sum the variances of the means of both splits."""
+    """Sum the variances of the means of all splits."""
     sides = _Side.of_splits(splits, weights)
     return sum(side.sample.variance_of_mean for side in sides)
 

@@ -305,14 +305,15 @@ def resolve(limit: float, units: Units) -> Resolution:
     kind = units.kind
     members = units.members
     others = units.others
-    deciding = 1 if units.joined else units.methods
     # Of several methods all must pass. Methods that go together pass more often than independent
     # ones.
-    passes = pass_power(kind, members, others, limit) ** deciding
+    passes = pass_power(kind, members, others, limit) ** units.methods
     least = certified(kind, members, others)
-    enough = needed(kind, limit, WANTED_POWER ** (1 / deciding))
-    at_least = deciding > 1 or kind == "balanced accuracy"
-    return Resolution(units.unit, members, others, least, passes, enough, at_least, kind, deciding)
+    enough = needed(kind, limit, WANTED_POWER ** (1 / units.methods))
+    at_least = units.methods > 1 or kind == "balanced accuracy"
+    return Resolution(
+        units.unit, members, others, least, passes, enough, at_least, kind, units.methods
+    )
 
 
 def at_most(corpus: Corpus, budget: str, documents: int | None = None) -> tuple[Cost, ...]:

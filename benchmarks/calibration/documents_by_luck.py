@@ -1,9 +1,10 @@
-"""How often the number of documents that leak is within its limit, by how much luck alone gives.
+"""How often the numbers of documents and values that leak are within their limits, by luck.
 
 No model is asked: the values that each document gives away are drawn, and the product's
 `count_leaking` counts the documents. Luck is the share of values that an attacker gets without
 memory. Under correlation documents differ in it (beta-binomial). Whole documents leak all their
-values, single ones one value each.
+values, single ones one value each, 2 to 6 times as many documents as the limit allows. "All" adds
+the limits on the number of values and on the excess, which see single values too.
 
     python -m benchmarks.calibration.documents_by_luck --out before.json  # in an older checkout
     python -m benchmarks.calibration.documents_by_luck --before before.json
@@ -14,7 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
@@ -22,7 +23,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from audit.arrays import Ints
+from audit.arrays import Bools
+from audit.policy import load
+from audit.stats import rates
+from audit.stats.estimates import estimate
 from audit.stats.leaking import count_leaking
 
 HERE = Path(__file__).resolve()
@@ -54,16 +58,16 @@ class Cell:
     luck: float
     correlation: float
 
-    def draw(self, rng: np.random.Generator) -> Ints:
-        """Draw how many values of each document luck gives."""
+    def draw(self, rng: np.random.Generator) -> Bools:
+        """Draw which values of each document luck gives, (documents, values)."""
         chances = np.full(self.documents, self.luck)
         if self.correlation:
             size = (1 - self.correlation) / self.correlation
             chances = rng.beta(self.luck * size, (1 - self.luck) * size, self.documents)
-        return rng.binomial(self.values, chances)
+        return rng.random((self.documents, self.values)) < chances[:, None]
 
-    def share_within(self, n_leaking: int, shape: Shape, audits: int) -> float:
-        """Return the share of audits whose number is within the limit.
+    def shares_within(self, n_leaking: int, shape: Shape, audits: int) -> tuple[float, float]:
+        """Return the share of audits whose documents are within the limit, and with all limits.
 
         Args:
             n_leaking: training documents that leak.
@@ -71,17 +75,34 @@ class Cell:
             audits: number of audits.
         """
         rng = np.random.default_rng(SEED)
-        within = 0
+        leaking_values = self.values if shape == "whole" else 1
+        n_within = 0
+        n_all_within = 0
         for _ in range(audits):
             members = self.draw(rng)
             others = self.draw(rng)
-            if shape == "whole":
-                members[:n_leaking] = self.values
-            else:
-                members[:n_leaking] = 1 + rng.binomial(self.values - 1, self.luck, n_leaking)
-            interval = count_leaking(members, others, self.values, self.documents, complete=True)
-            within += interval.value <= self.limit
-        return within / audits
+            members[:n_leaking, :leaking_values] = True
+            sums = (members.sum(axis=1), others.sum(axis=1))
+            counted = count_leaking(*sums, self.values, self.documents, complete=True)
+            is_within = counted.value <= self.limit
+            n_within += is_within
+            n_all_within += is_within and self._meets_others(members, others, rng)
+        return n_within / audits, n_all_within / audits
+
+    def _meets_others(self, members: Bools, others: Bools, rng: np.random.Generator) -> bool:
+        """Tell whether the number of values and the excess are within the limits."""
+        documents = np.repeat(np.arange(self.documents), self.values)
+        columns: list[rates.Columns] = [
+            (side.ravel().astype(np.float64), None, documents) for side in (members, others)
+        ]
+        excess = rates.excess_rate(columns, rng)
+        limits = {(limit.attack, limit.metric): limit for limit in load("default").limits}
+        of_values = limits["attribute_inference", "values_identified"]
+        of_excess = limits["attribute_inference", "excess.all"]
+        values = estimate("values", rates.scaled(excess, members.size), "values", 0.0, "held-out")
+        values = replace(values, total=members.size)
+        measured = estimate("excess", excess, "values", 0.0, "held-out")
+        return of_values.applied(values).is_met_by(values) and of_excess.is_met_by(measured)
 
 
 def cells() -> Iterator[Cell]:
@@ -92,13 +113,16 @@ def cells() -> Iterator[Cell]:
 
 def row_of(cell: Cell, audits: int) -> dict[str, Any]:
     """Simulate a cell."""
-    return {
-        **vars(cell),
-        "clean": cell.share_within(0, "whole", audits),
-        "whole, 1x": cell.share_within(cell.limit, "whole", audits),
-        "whole, 2x": cell.share_within(2 * cell.limit, "whole", audits),
-        "single, 2x": cell.share_within(2 * cell.limit, "single", audits),
-    }
+    row: dict[str, Any] = vars(cell).copy()
+    row["clean"], row["clean, all"] = cell.shares_within(0, "whole", audits)
+    row["whole, 1x"] = cell.shares_within(cell.limit, "whole", audits)[0]
+    row["whole, 2x"] = cell.shares_within(2 * cell.limit, "whole", audits)[0]
+    for times in (2, 3, 4, 6):
+        n_leaking = min(times * cell.limit, cell.documents)
+        alone, with_all = cell.shares_within(n_leaking, "single", audits)
+        row[f"single, {times}x"] = alone
+        row[f"single, {times}x, all"] = with_all
+    return row
 
 
 def page(content: dict[str, Any]) -> str:

@@ -127,7 +127,7 @@ def units_of(kind: str, audit: Audit) -> dict[str, list[Units]]:
         ],
         "membership": [
             Units("auc", "auc", "documents", n, n, methods=2),
-            Units("low_fpr_advantage", "low advantage", "documents", n, n, methods=3, joined=True),
+            Units("low_fpr_advantage", "low advantage", "documents", n, n, methods=2),
         ],
         "provider_membership": [
             Units("balanced_accuracy", "balanced accuracy", "providers", n, n, methods=4),

@@ -499,8 +499,7 @@ def scored(
         if all(f"{metric}.{score}" in measured for score in columns)
     }
     coverage = Coverage("all", n_tried, len(offered), "documents")
-    found = replace(found, methods=methods, coverage=(coverage,), checks=checks)
-    return membership_attack.with_joined(found, documents, tuple(columns))
+    return replace(found, methods=methods, coverage=(coverage,), checks=checks)
 
 
 def canaries(audit: Audit, rng: np.random.Generator, ranks: Ints | None = None) -> Result:

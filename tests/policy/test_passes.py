@@ -1,4 +1,4 @@
-"""What a pass needs of the numbers: one-sided bounds, and the joined method where there is one."""
+"""What a pass needs of the numbers: the one-sided bounds of every method."""
 
 import datetime as dt
 from dataclasses import replace
@@ -10,7 +10,6 @@ import tiny
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from audit.attacks.membership.scores import join_scores
 from audit.measurements import ALPHAS, CAUTIOUS_PASS_ALPHA, PASS_ALPHA, Bound, Estimate
 from audit.policy import Gap, Limit, Policy, evaluate
 from audit.record import Result
@@ -31,16 +30,13 @@ def normal(name: str, value: float, pass_alpha: float | None = PASS_ALPHA) -> Es
     return Estimate(name, *numbers, bounds=bounds, pass_alpha=pass_alpha)
 
 
-def outcome(
-    *estimates: Estimate, limit: float = 0.15, joined: str | None = None
-) -> tuple[str, str]:
+def outcome(*estimates: Estimate, limit: float = 0.15) -> tuple[str, str]:
     """Hold estimates of one metric, all of them its methods, against a limit."""
     names = tuple(estimate.name for estimate in estimates)
     result = Result(
         "membership",
         measurements=estimates,
         methods={"low": names},
-        joined={} if joined is None else {"low": joined},
     )
     policy = Policy(
         schema=1,
@@ -86,43 +82,13 @@ def test_of_models_at_a_limit_one_in_twenty_passes() -> None:
     assert passed == pytest.approx(0.05, abs=0.011)
 
 
-def test_the_method_that_joins_the_others_decides_a_pass() -> None:
-    wide = normal("low", 0.14)
-    assert outcome(normal("low.joined", 0.1), wide, joined="low.joined")[0] == "passed"
-    assert outcome(normal("low.joined", 0.1), wide)[0] == "undecided"
-    assert (
-        outcome(normal("low.joined", 0.14), normal("low", 0.1), joined="low.joined")[0]
-        == "undecided"
-    )
+def test_a_pass_needs_every_method_within_the_limit() -> None:
+    assert outcome(normal("low", 0.1), normal("low.calibrated", 0.14))[0] == "undecided"
+    assert outcome(normal("low", 0.1), normal("low.calibrated", 0.114))[0] == "passed"
 
 
-def test_no_method_that_is_joined_may_lie_over_the_limit() -> None:
-    over = normal("low", 0.16)
-    assert outcome(normal("low.joined", 0.1), over, joined="low.joined")[0] == "undecided"
-
-
-def test_a_method_that_is_joined_still_confirms_a_violation() -> None:
-    leaking = normal("low", 0.4)
-    assert outcome(normal("low.joined", 0.1), leaking, joined="low.joined")[0] == "violated"
-
-
-def test_the_joined_score_keeps_what_one_score_is_sure_of() -> None:
-    rng = np.random.default_rng(1)
-    loss = rng.normal(size=400)
-    calibrated = rng.normal(size=400)
-    calibrated[:20] = 10 + rng.random(20)
-    joined = join_scores({"loss": loss, "calibrated": calibrated}, ("loss", "calibrated"))
-    assert joined is not None
-    assert np.all(joined[:20] > np.quantile(joined[200:], 0.9))
-
-
-def test_one_score_is_joined_with_nothing_and_a_missing_score_leaves_the_others() -> None:
-    loss = np.array([0.1, np.nan, 0.3])
-    row = np.array([0.2, 0.5, np.nan])
-    assert join_scores({"loss": loss}, ("loss", "calibrated")) is None
-    joined = join_scores({"loss": loss, "row": row}, ("loss", "row"))
-    assert joined is not None
-    assert joined.tolist() == [0.5, 1.0, 1.0]
+def test_one_method_confirms_a_violation() -> None:
+    assert outcome(normal("low", 0.1), normal("low.calibrated", 0.4))[0] == "violated"
 
 
 SIDES = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=40)
@@ -141,16 +107,52 @@ def columns_of(side: list[tuple[bool, bool]], flip: bool = False) -> rates.Colum
 @settings(deadline=None, max_examples=60)
 @example([(False, False), (True, False), (True, False)], [(False, False), (False, False)])
 @given(SIDES, SIDES)
-def test_whether_a_baseline_is_taken_off_never_depends_on_the_difference_of_the_sides(
+def test_whether_a_baseline_is_taken_off_never_depends_on_the_sign_of_the_difference(
     member: list[tuple[bool, bool]], heldout: list[tuple[bool, bool]]
 ) -> None:
-    """The choice is the same where all hits of one side become misses, which turns the difference around."""
+    """The choice is the same where sides are exchanged, and where all hits become misses."""
     chosen = rates.needs_baseline([columns_of(member), columns_of(heldout)], by_lot=True)
     assert rates.needs_baseline([columns_of(heldout), columns_of(member)], by_lot=True) == chosen
-    assert (
-        rates.needs_baseline([columns_of(member, flip=True), columns_of(heldout)], by_lot=True)
-        == chosen
-    )
+    flipped = [columns_of(member, flip=True), columns_of(heldout, flip=True)]
+    assert rates.needs_baseline(flipped, by_lot=True) == chosen
+
+
+@settings(deadline=None, max_examples=60)
+@given(SIDES, SIDES)
+def test_of_a_baseline_that_finds_as_much_on_both_sides_the_spread_alone_decides(
+    member: list[tuple[bool, bool]], heldout: list[tuple[bool, bool]]
+) -> None:
+    """The choice is the same where the hits of one side become misses."""
+    balanced = [*member, *((attack, not baseline) for attack, baseline in member)]
+    others = [*heldout, *((attack, not baseline) for attack, baseline in heldout)]
+    chosen = rates.needs_baseline([columns_of(balanced), columns_of(others)], by_lot=True)
+    flipped = [columns_of(balanced, flip=True), columns_of(others)]
+    assert rates.needs_baseline(flipped, by_lot=True) == chosen
+
+
+def test_a_baseline_that_finds_more_in_one_split_is_taken_off_although_a_lot_is_said_to_have_drawn() -> (
+    None
+):
+    rng = np.random.default_rng(5)
+    documents = np.arange(100)
+    attack = (rng.random(100) < 0.3).astype(float)
+    seldom: rates.Columns = (attack, (rng.random(100) < 0.1).astype(float), documents)
+    often: rates.Columns = (attack, (rng.random(100) < 0.4).astype(float), documents)
+    assert rates.choose_columns([often, seldom], by_lot=True) == [often, seldom]
+    assert rates.choose_columns([seldom, often], by_lot=True) == [seldom, often]
+
+
+def test_a_lot_keeps_a_needless_baseline_out_in_nearly_all_audits() -> None:
+    rng = np.random.default_rng(6)
+    documents = np.arange(100)
+    n_taken_off = 0
+    for _ in range(400):
+        sides: list[rates.Columns] = []
+        for _ in range(2):
+            attack, baseline = (rng.random((2, 100)) < 0.2).astype(float)
+            sides.append((attack, baseline, documents))
+        n_taken_off += rates.needs_baseline(sides, by_lot=True)
+    assert n_taken_off <= 12
 
 
 def test_a_baseline_that_guesses_the_same_values_is_taken_off_and_one_that_guesses_others_is_not() -> (

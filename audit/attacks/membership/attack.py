@@ -87,13 +87,12 @@ class MembershipInference(Attack):
         """
         splits = [document.split for document in _perhaps_scored(corpus)]
         sides = [splits.count(split) for split in AUDITED]
-        # Loss and calibrated loss, see `scores.gated_scores`, and what joins them; split models and
-        # decoders add one.
+        # Loss and calibrated loss, see `scores.gated_scores`; split models and decoders add one.
         single = [score for score in scores.SCORES if score != scores.RATIO]
         return (
             Units("auc", "auc", "documents", *sides, methods=2),
             *(Units(f"auc.{score}", "auc", "documents", *sides) for score in single),
-            Units(LOW, "low advantage", "documents", *sides, methods=3, joined=True),
+            Units(LOW, "low advantage", "documents", *sides, methods=2),
             *(Units(f"{LOW}.{score}", "low advantage", "documents", *sides) for score in single),
         )
 
@@ -163,7 +162,7 @@ class MembershipInference(Attack):
         for name in scores.LIMITED:
             ranking = counted if name == DOCUMENTS else gated
             methods[name] = tuple(f"{name}.{score}" for score in ranking)
-        measured = with_joined(replace(measured, methods=methods), scored, gated)
+        measured = replace(measured, methods=methods)
         reading = examine_reading(case)
         counts = {f"{split} documents": n for split, n in scored.documents}
         counts |= {f"left out: {name}": missing[name] for name in documents.REASONS}
@@ -256,25 +255,6 @@ def _perhaps_scored(corpus: Corpus) -> list[Document]:
 def _has_answer(document: Document) -> bool:
     """Test whether any question of a document has an answer."""
     return any(question.answers for question in document.questions)
-
-
-def with_joined(measured: Result, scored: scores.ScoredDocuments, gated: Sequence[str]) -> Result:
-    """Return the result with the advantage of the joined score added, where there is one.
-
-    Args:
-        measured: with its methods.
-        scored: the documents with their scores.
-        gated: the scores that a limit is held against.
-    """
-    joined = scores.measure_joined(scored, gated)
-    if joined is None:
-        return measured
-    return replace(
-        measured,
-        measurements=(*measured.measurements, joined),
-        methods={**measured.methods, LOW: (*measured.methods.get(LOW, ()), scores.JOINED)},
-        joined={LOW: scores.JOINED},
-    )
 
 
 def check_scores(

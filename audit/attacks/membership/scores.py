@@ -35,8 +35,6 @@ PRIMARIES = {
 }
 """What the primary score is, in words; the first one that this audit has."""
 RATIO = "ratio"
-JOINED = f"{LOW}.joined"
-"""The advantage of the joined score, see `join_scores`."""
 FLOOR = 1e-7
 """Nats: smaller losses are rounding errors of single precision."""
 _UNCALIBRATED = (
@@ -168,36 +166,6 @@ def counted_scores(gated: Sequence[str]) -> tuple[str, ...]:
     for certain and orders the others poorly, so that no area is held against it.
     """
     return (*gated, RATIO) if "calibrated" in gated else tuple(gated)
-
-
-def join_scores(columns: Mapping[str, Floats], gated: Sequence[str]) -> Floats | None:
-    """Rank the documents by each score, and give each document its best rank.
-
-    The result has shape (n_documents,), in (0, 1]. One joined score costs clean models fewer passes
-    than all scores together. The best rank keeps what any single score is sure of; the mean of
-    ranks hides it (`benchmarks/calibration/joined_score.md`). Ranks are those among both sides
-    together, so that luck alone separates sides that are alike.
-
-    Args:
-        columns: columns by score, (n_documents,), larger = more like a member; NaN where a document
-            has none.
-        gated: the scores to join.
-
-    Returns:
-        None where fewer than two of the scores are there. NaN where a document has none of them.
-    """
-    from scipy.stats import rankdata
-
-    there = [columns[score] for score in gated if score in columns]
-    if len(there) < 2:
-        return None
-    ranks = [
-        rankdata(column, nan_policy="omit") / max(1, np.isfinite(column).sum()) for column in there
-    ]
-    best = np.full(len(there[0]), np.nan)
-    for rank in ranks:
-        best = np.fmax(best, rank)
-    return best
 
 
 def score_documents(
@@ -342,23 +310,6 @@ def _column_of(measured: Sequence[Json], key: str) -> Floats:
 def _column_or_reason(column: Floats, reason: str) -> Score:
     """Return the column, or the reason where no document has a score."""
     return column if np.isfinite(column).any() else reason
-
-
-def measure_joined(scored: ScoredDocuments, gated: Sequence[str]) -> Measurement | None:
-    """Measure the advantage of the joined score (`join_scores`); None where there is none.
-
-    Args:
-        scored: the documents with their scores.
-        gated: the scores that a limit is held against.
-    """
-    joined = join_scores(scored.columns, gated)
-    if joined is None:
-        return None
-    is_scored = np.isfinite(joined)
-    sides = (joined[is_scored & scored.member], joined[is_scored & ~scored.member])
-    if min(map(len, sides)) < 2:
-        return None
-    return COMPARISON.measure_advantage(JOINED, sides)[0]
 
 
 def measure_scores(
