@@ -26,9 +26,9 @@ from audit.importers.pages import (
     check_extent,
     clean,
     in_pixels,
-    recognise_unit,
     words_inside,
 )
+from audit.importers.units import SizedBoxes, recognise_units
 
 ANSWER = "ANSWER"
 NO_WORDS = "no words on the page"
@@ -222,8 +222,7 @@ class Assembly:
         self.report.notes["questions without an answer, left out"] += n_unanswered
         used_pages = [page for page in pages if self._is_used(page)]
         sizes = _page_sizes(used_pages, problems)
-        for group in groups:
-            self._set_unit(group, sizes)
+        self._set_units(groups, sizes)
         documents: dict[str, Document] = {}
         for page in used_pages:
             if page.image is None or page.name in sizes:
@@ -300,15 +299,20 @@ class Assembly:
                 self.report.miss(page.name, field.label, field.lost)
         return not reason
 
-    def _set_unit(self, pages: Sequence[Page], sizes: Mapping[str, Size]) -> None:
-        """Set the unit of boxes of pages that do not state it: the owner's, or recognised."""
-        pages = [page for page in pages if page.unit is None]
-        boxes = [(sizes.get(page.name), [*page.boxes]) for page in pages]
-        unit = self.boxes or recognise_unit(boxes)
-        n_boxes = sum(len(page_boxes) for _, page_boxes in boxes)
-        self.report.notes[f"boxes in {unit} of the page"] += n_boxes
-        for page in pages:
-            page.unit = unit
+    def _set_units(self, groups: Sequence[Sequence[Page]], sizes: Mapping[str, Size]) -> None:
+        """Set the unit of boxes of pages that do not state it: the owner's, or recognised.
+
+        Raises:
+            UsageError: they do not tell it.
+        """
+        unstated = [_without_unit(group) for group in groups]
+        boxes = [_sized_boxes(pages, sizes) for pages in unstated]
+        units = [self.boxes] * len(groups) if self.boxes else recognise_units(boxes)
+        for pages, sized, unit in zip(unstated, boxes, units, strict=True):
+            n_boxes = sum(len(page_boxes) for _, page_boxes in sized)
+            self.report.notes[f"boxes in {unit} of the page"] += n_boxes
+            for page in pages:
+                page.unit = unit
 
     def _document(self, page: Page, size: Size | None) -> Document:
         """Make the document of a page; its size is None without an image."""
@@ -473,6 +477,16 @@ def _size_for_boxes(page: Page, size: Size | None) -> Size | None:
     if size is not None and page.shape is not None:
         check_extent(page.shape, size)
     return size
+
+
+def _without_unit(pages: Sequence[Page]) -> list[Page]:
+    """List the pages whose boxes are in a unit that they do not state."""
+    return [page for page in pages if page.unit is None]
+
+
+def _sized_boxes(pages: Sequence[Page], sizes: Mapping[str, Size]) -> list[SizedBoxes]:
+    """Return the size of the image of each page, None without one, and the page's boxes."""
+    return [(sizes.get(page.name), [*page.boxes]) for page in pages]
 
 
 def _question_about(

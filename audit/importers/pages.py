@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from audit.corpus.documents import Box, Category, Document, Question, Word
 from audit.errors import ManifestError
@@ -28,9 +28,6 @@ GRID = 1000
 SLACK = 2.0
 """Pixels, or thousandths, that rounding may put a corner over the edge
 (`validation.BOX_TOLERANCE`)."""
-SMALL = 0.5
-"""Boxes that would all lie in this share of width and height of every page are no pixels of these
-pages."""
 LOWEST_LETTERS = 4
 """A line is wider than its height, times its letters, over this: few letters are so narrow."""
 MAX_STRETCH = 0.1
@@ -339,58 +336,6 @@ def bounds(points: Sequence[Sequence[float]]) -> Box:
     xs = [float(point[0]) for point in points]
     ys = [float(point[1]) for point in points]
     return (min(xs), min(ys), max(xs), max(ys))
-
-
-def recognise_unit(pages: Sequence[tuple[Size | None, Sequence[Box]]]) -> Unit:
-    """Return the unit of boxes that state none, recognised by their range and image sizes.
-
-    The range of all of them is held against the images' sizes. Shares, where no corner is over 1.
-    Thousandths, where none is over 1000, and some are off their image or all images would be empty
-    but for a corner. Else pixels.
-
-    Args:
-        pages: the size of each page's image, None without an image, and its boxes.
-    """
-    all_boxes = list(chain.from_iterable(boxes for _, boxes in pages))
-    highest = max(map(max, all_boxes), default=0.0)
-    if highest <= 1 + 1e-6:
-        return "shares"
-    if highest > GRID + SLACK:
-        return "pixels"
-    corners = _far_corners(pages)
-    if not corners or any(corner.is_off_image for corner in corners):
-        return "thousandths"
-    reach = max(corner.share for corner in corners)
-    if reach < SMALL and highest > SMALL * GRID:
-        return "thousandths"
-    return "pixels"
-
-
-class _FarCorner(NamedTuple):
-    """The largest coordinates of a box, as if they were pixels of an image of this size."""
-
-    x: float
-    y: float
-    size: Size
-
-    @property
-    def is_off_image(self) -> bool:
-        """Test whether the corner is over the edge of the image."""
-        return self.x > self.size[0] + SLACK or self.y > self.size[1] + SLACK
-
-    @property
-    def share(self) -> float:
-        """Return x over the width or y over the height of the corner, the larger one."""
-        return max(self.x / self.size[0], self.y / self.size[1])
-
-
-def _far_corners(pages: Sequence[tuple[Size | None, Sequence[Box]]]) -> list[_FarCorner]:
-    """List the far corners of all boxes on pages with an image."""
-    corners: list[_FarCorner] = []
-    for size, boxes in pages:
-        if size is not None:
-            corners += (_FarCorner(max(box[0], box[2]), max(box[1], box[3]), size) for box in boxes)
-    return corners
 
 
 def in_pixels(box: Box, unit: Unit, size: Size, *, strict: bool = True) -> Box:

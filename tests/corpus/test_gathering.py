@@ -8,8 +8,9 @@ from PIL import Image
 from audit.corpus.documents import Box
 from audit.errors import ManifestError
 from audit.importers.columns import category_of, fields_of_tags, plain_words, task_labels
-from audit.importers.pages import Unit, ids_of, in_pixels, recognise_unit
+from audit.importers.pages import Unit, ids_of, in_pixels
 from audit.importers.source import Source
+from audit.importers.units import recognise_unit
 
 FIELDS = st.lists(
     st.tuples(st.sampled_from(["A", "B-C"]), st.integers(1, 4), st.integers(0, 2)), max_size=6
