@@ -169,15 +169,35 @@ def kind_of(content: bytes) -> str:
         return (image.format or "").lower()
 
 
-def decode(path: Path) -> Image.Image:
+def page_count(path: Path) -> int:
+    """Return the number of pages in an image file: those of a TIFF, else one.
+
+    Raises:
+        ManifestError: as `read_header`.
+    """
+    with _open_header(path) as image:
+        if image.format != "TIFF":
+            return 1
+        return int(getattr(image, "n_frames", 1))
+
+
+def decode(path: Path, number: int = 0) -> Image.Image:
     """Decode the image at `path`, as RGB without any tag.
 
     Transparency is laid over white, as on paper.
+
+    Args:
+        path: the file.
+        number: number of the page in a TIFF of several, from 0.
 
     Raises:
         ManifestError: as `read_header`, or the file is damaged.
     """
     with _open_header(path) as image:
+        if number:
+            image.seek(number)
+            if image.width * image.height > MAX_PIXELS:
+                raise ManifestError(_TOO_LARGE)
         image.load()
         if image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info:
             page = Image.alpha_composite(

@@ -146,6 +146,7 @@ class Importer(ABC):
             seed=request.seed,
             options=request.options,
             word_files=self.word_files,
+            format=self.name,
         )
         sources: list[Source] = []
         for number, folder in enumerate(request.folders):

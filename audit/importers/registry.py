@@ -4,18 +4,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from audit import plugins
-from audit.files import table_beside
 from audit.importers.chat import Chat
 from audit.importers.csv_table import FieldTable
 from audit.importers.hf import HuggingFace
 from audit.importers.interface import Importer
+from audit.importers.layers import WORD_FILES
 from audit.importers.page_folder import PageFolder
 from audit.importers.pages import Page
 from audit.importers.pdf import PDFFolder
+from audit.importers.sheets import pages_of_image, pages_of_pdfs
 from audit.importers.source import Source
-
-WORD_FILES: Mapping[str, Mapping[str, Any]] = table_beside(__file__, "word_files.toml")
-"""The formats of word files, by name."""
 
 
 class WordFolder(Importer):
@@ -34,13 +32,15 @@ class WordFolder(Importer):
         source.files(*self.word_files, hint="give the folder that holds the images too")
         for path in source.ids:
             with source.problems.catch():
-                yield source.page(path)
+                yield from pages_of_image(source, path)
                 if source.find_words(path) is None:
                     source.problems.add("", [f"{path}: its word file is missing"])
+        yield from pages_of_pdfs(source)
 
 
 _CORE: tuple[Importer, ...] = (
-    *(HuggingFace(), Chat(), FieldTable(), PDFFolder(), PageFolder()),
+    *(HuggingFace(), Chat(), FieldTable(), PageFolder()),
     *(WordFolder({"name": name, **table}) for name, table in WORD_FILES.items()),
+    PDFFolder(),  # last: a result beside a PDF is of its program's format
 )
 FORMATS = plugins.extend({importer.name: importer for importer in _CORE}, "docaudit.importers")

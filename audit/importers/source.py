@@ -3,6 +3,7 @@
 import posixpath
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
@@ -19,14 +20,18 @@ from audit.importers.files import (
     IMAGES,
     TEXTS,
     files_in,
+    form_of,
     page_size,
     parse_json,
     read_text,
     table_rows,
 )
+from audit.importers.layers import CHOSEN, Layers, layers_of
 from audit.importers.pages import Page, Size, Unit, ids_of, part_of, shares_of
 from audit.importers.reading import SourceProblems, spend
-from audit.importers.words import PageReader, fill
+from audit.importers.services.azure import add_labels
+from audit.importers.services.programs import LABELS
+from audit.importers.words import PageReader, fill_all
 from audit.progress import steps
 
 FOLDER = "folder"
@@ -77,6 +82,7 @@ class SourceSettings:
         seed: seed of every draw.
         options: options of the owner.
         word_files: endings of the word files that may lie beside images.
+        format: name of the format.
     """
 
     task: TaskKind | None = None
@@ -84,6 +90,7 @@ class SourceSettings:
     seed: int = 0
     options: Options = field(default_factory=Options)
     word_files: Sequence[str] = ()
+    format: str = ""
 
 
 class Source:
@@ -104,6 +111,7 @@ class Source:
         official: whether the source's own division is wanted.
         seed: seed of every draw.
         options: options of the owner.
+        format: name of the format.
         root: the folder.
         problems: problems with which the import ends.
         notes: counts for the report.
@@ -127,6 +135,7 @@ class Source:
         self.official = settings.official
         self.seed = settings.seed
         self.options = settings.options
+        self.format = settings.format
         self.kept: list[Any] = [] if kept is None else kept
         self.root = path.parent if path.is_file() else path
         self.problems = SourceProblems()
@@ -137,6 +146,7 @@ class Source:
         self.redaction: Redaction | None = None
         self._word_files = settings.word_files
         self._pages: dict[str, Page] = {}
+        self._files_beside: dict[str, Layers] = {}
         self._n_saved = 0
 
     def files(self, *suffixes: str, hint: str = "") -> list[str]:
@@ -272,22 +282,49 @@ class Source:
         return choose_one(same_path or candidates, "its image")
 
     def find_words(self, image: str) -> str | None:
-        """Return the path of an image's word file, by name (a.jpg: a.txt, a.jpg.json).
+        """Return the path of the word file of an image or PDF, by name (a.jpg: a.txt, a.jpg.json).
 
-        Those in its own folder come first.
+        Those in its own folder come first, then those of the format that the owner named.
 
         Raises:
             ManifestError: several files may be it.
         """
-        path = PurePosixPath(image)
-        candidates = self._words.get(path.name) or self._words.get(path.stem, [])
+        candidates = self._layers(image).words
         if not candidates:
             return None
-        nearby = [name for name in candidates if PurePosixPath(name).parent == path.parent]
-        candidates = nearby or candidates
+        path = PurePosixPath(image)
+        same_name = [name for name in candidates if PurePosixPath(name).name.startswith(path.name)]
+        candidates = same_name or candidates
         stems = (path.stem, path.name)
         same_stem = [name for name in candidates if PurePosixPath(name).stem in stems]
         return choose_one(same_stem or candidates, shown_path(image))
+
+    def _layers(self, image: str) -> Layers:
+        """Return the files of words and of labels beside an image or PDF; those nearby if any."""
+        if image not in self._files_beside:
+            path = PurePosixPath(image)
+            names = [*self._words.get(path.name, ()), *self._words.get(path.stem, ())]
+            candidates = list(dict.fromkeys(names))
+            nearby = [name for name in candidates if PurePosixPath(name).parent == path.parent]
+            layers = layers_of(self.root, nearby or candidates, self.format)
+            self._files_beside[image] = layers
+            self.notes[CHOSEN] += bool(layers.n_left)
+        return self._files_beside[image]
+
+    def fill(self, pages: Sequence[Page], image: str) -> None:
+        """Add what lies beside an image or PDF to its pages: words, and labels as fields.
+
+        Raises:
+            ManifestError: a file cannot be read, or is of another number of pages.
+        """
+        words = self.find_words(image)
+        if words is None:
+            return
+        with _place_of(words), refusing("cannot be read"):
+            fill_all(pages, self.root / words)
+        for labels in self._layers(image).labels:
+            with _place_of(labels), form_of(LABELS.name):
+                add_labels(pages, parse_json(read_text(self.root / labels), "not JSON"))
 
     def page(self, image: str, record: Mapping[str, Any] | None = None) -> Page:
         """Return the page of an image, with the words of its word file.
@@ -305,16 +342,7 @@ class Source:
             page = Page(self.ids[image], self.root / image, part=part_of(image), place=image)
             page.provider = self.provider(record, image)
             self._pages[image] = page
-            words = self.find_words(image)
-            if words is not None:
-                try:
-                    with refusing("cannot be read"):
-                        fill(page, self.root / words)
-                except ManifestError as error:
-                    place = shown_path(words)
-                    raise ManifestError(
-                        [f"{place}: {problem}" for problem in error.problems]
-                    ) from None
+            self.fill([page], image)
         return self._pages[image]
 
     def read_words(self, pages: Sequence[Page]) -> None:
@@ -373,6 +401,17 @@ class Source:
         path = self.scratch / f"{self._n_saved:08d}.{kind_of(content)}"
         path.write_bytes(content)
         return path
+
+
+@contextmanager
+def _place_of(path: str) -> Iterator[None]:
+    """Add the path of a file within the source to the problems of the block."""
+    try:
+        yield
+    except ManifestError as error:
+        raise ManifestError(
+            [f"{shown_path(path)}: {problem}" for problem in error.problems]
+        ) from None
 
 
 def _list_in(table: Any) -> list[Any] | None:

@@ -9,7 +9,7 @@ import io
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
@@ -45,24 +45,50 @@ def fill(page: Page, path: Path) -> None:
     Raises:
         ManifestError: the file has another form, or is not of one page.
     """
+    fill_all([page], path)
+
+
+def fill_all(pages: Sequence[Page], path: Path) -> None:
+    """Add the words, fields and questions of a word file to the pages of a document, in order.
+
+    Raises:
+        ManifestError: the file has another form, or another number of pages.
+    """
+    word_pages = read_pages(path)
+    if len(word_pages) != len(pages):
+        raise ManifestError(_another_number(len(word_pages), len(pages)))
+    for page, word_page in zip(pages, word_pages, strict=True):
+        page.words = word_page.words
+        page.unit = word_page.unit or "shares"
+        page.shape = word_page.shape
+        page.fields += word_page.fields
+        page.questions += word_page.questions
+        page.notes.update(word_page.notes)
+
+
+def _another_number(n_read: int, n_pages: int) -> str:
+    """Return the refusal of a word file with another number of pages than there are."""
+    if n_pages > 1:
+        return f"{n_read} pages for a document of {n_pages}"
+    if n_read > 1:
+        return f"{n_read} pages for one image: put the PDF or TIFF beside it, or save a file a page"
+    return f"{n_read} pages for one image"
+
+
+def read_pages(path: Path) -> list[Page]:
+    """Read every page of a word file.
+
+    Raises:
+        ManifestError: the file has another form.
+    """
     ending = path.suffix.lower()
     if ending == ".tsv":
-        pages = read_tesseract(path)
-    elif ending == ".json":
-        pages = read_service(parse_json(read_text(path), "not JSON"))
-    else:
-        text = read_markup(path)
-        is_xml = ending == ".xml" and "ocr_page" not in text
-        pages = read_xml(text) if is_xml else read_hocr(text)
-    if len(pages) != 1:
-        raise ManifestError(f"{len(pages)} pages for one image")
-    word_page = pages[0]
-    page.words = word_page.words
-    page.unit = word_page.unit or "shares"
-    page.shape = word_page.shape
-    page.fields += word_page.fields
-    page.questions += word_page.questions
-    page.notes.update(word_page.notes)
+        return read_tesseract(path)
+    if ending == ".json":
+        return read_service(parse_json(read_text(path), "not JSON"))
+    text = read_markup(path)
+    is_xml = ending == ".xml" and "ocr_page" not in text
+    return read_xml(text) if is_xml else read_hocr(text)
 
 
 def read_tesseract(path: Path) -> list[Page]:

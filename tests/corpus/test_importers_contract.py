@@ -98,6 +98,7 @@ PLANTED = {
     "docling": First("mlm", words=["Total", "9.00"]),
     "paddleocr": First("mlm", words=["Total", "9.00"]),
     "paddleocr list": First("mlm", words=["Total", "9.00"]),
+    "easyocr": First("mlm", words=["Total", "9.00"]),
     "page-xml": First("mlm", words=["Total", "9.00", "Thank", "you"]),
 }
 

@@ -8,13 +8,14 @@ from typing import Any
 from PIL import Image
 
 from audit.corpus import manifest as manifests
-from audit.corpus.documents import Document
+from audit.corpus.documents import Document, Split
 from audit.importers.interface import ImportReport
 from audit.importers.registry import FORMATS
 from audit.importers.request import ImportRequest
 from audit.importers.source import Options
 
 SIZE = (600, 400)
+ALL: Mapping[Split, float] = {"member": 1.0}
 
 
 def write_result(folder: Path, value: Any, name: str = "a") -> Path:
@@ -26,11 +27,11 @@ def write_result(folder: Path, value: Any, name: str = "a") -> Path:
 
 
 def import_folder(
-    format: str, folder: Path, task: Any = "mlm"
+    format: str, folder: Path, task: Any = "mlm", shares: Mapping[Split, float] = ALL
 ) -> tuple[dict[str, Document], ImportReport]:
     """Import a folder; return its documents by id, and the report."""
     dst = folder.parent / "out"
-    request = ImportRequest(folder, dst, {"member": 1.0}, 1, task=task, options=Options(draws=True))
+    request = ImportRequest(folder, dst, shares, 1, task=task, options=Options(draws=True))
     report = FORMATS[format].convert(request)
     documents = {document.id: document for document in manifests.load(dst).documents}
     return documents, report

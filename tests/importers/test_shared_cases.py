@@ -25,8 +25,6 @@ pytestmark = pytest.mark.real
 REPOSITORY = Path(__file__).resolve().parents[2]
 WAITING = frozenset(
     {
-        "10-result-of-several-pages",
-        "14-azure-labelled-project",
         "22-xfund",
         "23-doclaynet-cells",
         "24-qwen-inline-image",
@@ -178,6 +176,11 @@ def test_09_textract_expense(case: CaseRun) -> None:
     assert case.fields("a") == [("TOTAL", "4.20")]
 
 
+def test_10_result_of_several_pages(case: CaseRun) -> None:
+    assert case.code == 2
+    assert "2 pages for one image: put the PDF or TIFF beside it, or save a file" in case.output
+
+
 def test_11_docling_two_places(case: CaseRun) -> None:
     assert case.texts == dict.fromkeys("ab", "Left column text right column text")
     for left, _, right, _ in case.boxes("a")[:3]:
@@ -194,6 +197,11 @@ def test_12_docling_key_values(case: CaseRun) -> None:
 def test_13_azure_sdk_to_dict(case: CaseRun) -> None:
     assert case.texts == dict.fromkeys("ab", "Total")
     assert case.boxes("a") == [(50, 50, 100, 80)]
+
+
+def test_14_azure_labelled_project(case: CaseRun) -> None:
+    assert case.texts == dict.fromkeys("ab", "Total 4.20")
+    assert case.fields("a") == [("TOTAL", "4.20")]
 
 
 def test_15_document_ai_snake_case(case: CaseRun) -> None:
