@@ -23,6 +23,9 @@ NEAR_EDGE = 0.8
 """Words of ordinary pages reach beyond this share of the width, or of the height, on one page of
 twenty at least."""
 NEARLY_ALL = 0.95
+LAST_QUARTER = 0.75
+"""Words of ordinary pages reach beyond this share of the width, and of the height, on most of
+them: right boxes of scanned receipts and forms reach 0.9 of both on the pages in the middle."""
 FAINT = 48
 """Pixels that differ by less from the paper's brightness, of 255, are noise and no ink."""
 MORE_INK = 1.15
@@ -52,11 +55,19 @@ def placement_warnings(corpus: Corpus) -> Iterator[str]:
 
 
 def _warn_of_edges(boxed: Sequence[Document]) -> Iterator[str]:
-    """Warn where nearly all pages have boxes that end far from the right and lower edges."""
+    """Warn where boxes end far from the right and lower edges of nearly all pages.
+
+    Also where most pages have none in their right quarter, or in their lower one.
+    """
     reaches = np.array([_reach(document) for document in boxed])
     width, height = np.quantile(reaches, NEARLY_ALL, axis=0)
+    most_width, most_height = np.quantile(reaches, 1 - MOST, axis=0)
     if max(width, height) < NEAR_EDGE:
         yield TEXTS["far_from_edges"].format(n=len(boxed), width=100 * width, height=100 * height)
+    elif min(most_width, most_height) < LAST_QUARTER:
+        yield TEXTS["empty_quarter"].format(
+            n=len(boxed), width=100 * most_width, height=100 * most_height
+        )
 
 
 def _warn_of_ink(corpus: Corpus, boxed: Sequence[Document]) -> Iterator[str]:

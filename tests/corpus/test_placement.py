@@ -66,6 +66,33 @@ def test_wrong_boxes_are_warned_of_and_the_correction_is_named(
     assert all("docaudit inspect DATA_DIR --preview 3" in warning for warning in warnings)
 
 
+def stretched(right: float, bottom: float) -> Callable[[Document], Document]:
+    """Return the change that multiplies all coordinates of boxes by these factors."""
+
+    def change(document: Document) -> Document:
+        words = []
+        for word in document.words:
+            assert word.box is not None
+            x0, y0, x1, y1 = word.box
+            box = (x0 * right, y0 * bottom, x1 * right, y1 * bottom)
+            words.append(dataclasses.replace(word, box=box))
+        return dataclasses.replace(document, words=tuple(words), image=None)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("right", "bottom"), [(1, 0.57), (0.6, 1), (0.95, 0.7)], ids=["lower", "right", "thousandths"]
+)
+def test_an_empty_quarter_of_most_pages_is_warned_of(
+    receipts: Corpus, right: float, bottom: float
+) -> None:
+    documents = tuple(map(stretched(right, bottom), receipts.documents))
+    (warning,) = placement_warnings(dataclasses.replace(receipts, documents=documents))
+    assert warning.startswith("On three of four of 16 pages no box reaches beyond")
+    assert "thousandths" in warning
+
+
 def without_pictures(document: Document) -> Document:
     return dataclasses.replace(document, image=None)
 
