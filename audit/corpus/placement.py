@@ -3,6 +3,8 @@
 What boxes and pictures show of it, without any model.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -26,6 +28,8 @@ NEARLY_ALL = 0.95
 LAST_QUARTER = 0.75
 """Words of ordinary pages reach beyond this share of the width, and of the height, on most of
 them: right boxes of scanned receipts and forms reach 0.9 of both on the pages in the middle."""
+INK_OF_DIRT = 0.02
+"""The share of a page's ink that may be the edges of a scan, dirt or a page number."""
 FAINT = 48
 """Pixels that differ by less from the paper's brightness, of 255, are noise and no ink."""
 MORE_INK = 1.15
@@ -50,34 +54,43 @@ def placement_warnings(corpus: Corpus) -> Iterator[str]:
         if document.size is not None and _boxes_of(document).size
     ]
     if len(boxed) >= FEWEST_PAGES:
-        yield from _warn_of_edges(boxed)
-        yield from _warn_of_ink(corpus, boxed)
+        pictured = [document for document in boxed if document.image is not None]
+        chosen = [pictured[index] for index in _evenly(len(pictured), MOST_PAGES)]
+        pages = [_inked_page(corpus, document) for document in chosen]
+        yield from _warn_of_edges(boxed, pages)
+        yield from _warn_of_ink(pages)
 
 
-def _warn_of_edges(boxed: Sequence[Document]) -> Iterator[str]:
+def _warn_of_edges(boxed: Sequence[Document], pages: Sequence[InkedPage]) -> Iterator[str]:
     """Warn where boxes end far from the right and lower edges of nearly all pages.
 
-    Also where most pages have none in their right quarter, or in their lower one.
+    Also where most pages have none in their right quarter, or in their lower one, and pictures do
+    not show that the pages end there.
     """
     reaches = np.array([_reach(document) for document in boxed])
     width, height = np.quantile(reaches, NEARLY_ALL, axis=0)
     most_width, most_height = np.quantile(reaches, 1 - MOST, axis=0)
     if max(width, height) < NEAR_EDGE:
         yield TEXTS["far_from_edges"].format(n=len(boxed), width=100 * width, height=100 * height)
-    elif min(most_width, most_height) < LAST_QUARTER:
+    elif min(most_width, most_height) < LAST_QUARTER and not _end_with_boxes(pages):
         yield TEXTS["empty_quarter"].format(
             n=len(boxed), width=100 * most_width, height=100 * most_height
         )
 
 
-def _warn_of_ink(corpus: Corpus, boxed: Sequence[Document]) -> Iterator[str]:
+def _end_with_boxes(pages: Sequence[InkedPage]) -> bool:
+    """Test whether three pages of four have nearly no ink to the right of and below their boxes."""
+    if len(pages) < FEWEST_PAGES:
+        return False
+    return float(np.quantile([page.ink_behind_boxes for page in pages], 1 - MOST)) < INK_OF_DIRT
+
+
+def _warn_of_ink(pages: Sequence[InkedPage]) -> Iterator[str]:
     """Warn where boxes changed by a usual mistake would hold far more of the pages' ink."""
-    pictured = [document for document in boxed if document.image is not None]
-    chosen = [pictured[index] for index in _evenly(len(pictured), MOST_PAGES)]
-    better = better_placement([_inked_page(corpus, document) for document in chosen])
+    better = better_placement(pages)
     if better is not None:
         name, ratio = better
-        yield TEXTS["ink_elsewhere"].format(change=name, ratio=ratio, n=len(chosen))
+        yield TEXTS["ink_elsewhere"].format(change=name, ratio=ratio, n=len(pages))
 
 
 def _evenly(n: int, most: int) -> list[int]:
@@ -113,6 +126,13 @@ class InkedPage:
     boxes: Floats
     size: Size
     ink: Floats
+
+    @property
+    def ink_behind_boxes(self) -> float:
+        """Return the share of the page's ink that is to the right of all boxes, or below them."""
+        right, bottom = np.clip(np.ceil(self.boxes[:, 2:].max(axis=0)), 0, self.size).astype(int)
+        total = self.ink[-1, -1]
+        return float(1 - self.ink[bottom, right] / total) if total > 0 else 0.0
 
     def density(self, boxes: Floats) -> float:
         """Return the ink within boxes divided by their area; beyond the page there is no ink."""

@@ -66,7 +66,9 @@ def test_wrong_boxes_are_warned_of_and_the_correction_is_named(
     assert all("docaudit inspect DATA_DIR --preview 3" in warning for warning in warnings)
 
 
-def stretched(right: float, bottom: float) -> Callable[[Document], Document]:
+def stretched(
+    right: float, bottom: float, *, pictured: bool = False
+) -> Callable[[Document], Document]:
     """Return the change that multiplies all coordinates of boxes by these factors."""
 
     def change(document: Document) -> Document:
@@ -76,7 +78,8 @@ def stretched(right: float, bottom: float) -> Callable[[Document], Document]:
             x0, y0, x1, y1 = word.box
             box = (x0 * right, y0 * bottom, x1 * right, y1 * bottom)
             words.append(dataclasses.replace(word, box=box))
-        return dataclasses.replace(document, words=tuple(words), image=None)
+        image = document.image if pictured else None
+        return dataclasses.replace(document, words=tuple(words), image=image)
 
     return change
 
@@ -91,6 +94,15 @@ def test_an_empty_quarter_of_most_pages_is_warned_of(
     (warning,) = placement_warnings(dataclasses.replace(receipts, documents=documents))
     assert warning.startswith("On three of four of 16 pages no box reaches beyond")
     assert "thousandths" in warning
+
+
+def test_pages_whose_ink_ends_with_their_boxes_are_not_warned_of(receipts: Corpus) -> None:
+    """The sample's receipts end at 73 % of the page's height, and so do their boxes."""
+    documents = tuple(map(stretched(1, 1, pictured=True), receipts.documents))
+    assert [*placement_warnings(dataclasses.replace(receipts, documents=documents))] == []
+    documents = tuple(map(stretched(1, 0.8, pictured=True), receipts.documents))
+    warning, *_ = placement_warnings(dataclasses.replace(receipts, documents=documents))
+    assert warning.startswith("On three of four of 16 pages")
 
 
 def without_pictures(document: Document) -> Document:
