@@ -46,7 +46,7 @@ def demo(
         console.warn(*opened.warnings, *result.warnings)
         record = result.record
         verdict = result.verdict
-    console.say("", *demonstration.describe(record, verbose=verbose), "")
+    console.say("", *demonstration.describe(verdict.settled, verbose=verbose), "")
     console.say(*(f"{out / name}: {why}" for name, why in FILES.items() if (out / name).exists()))
     if not (out / "report.pdf").exists():
         console.say(

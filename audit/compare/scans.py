@@ -26,6 +26,7 @@ from audit.engine.interface import Progress
 from audit.errors import RecordError
 from audit.measurements import Estimate, Measurement
 from audit.policy import SIGNIFICANCE, Policy
+from audit.policy.checks import SettledRecord, settle
 from audit.policy.facts import facts_on, power_of
 from audit.policy.limits import Limit
 from audit.policy.reasons import reason_of
@@ -49,15 +50,26 @@ class ScanPair:
     """Two scans and the policy whose limits are among their numbers.
 
     Attributes:
-        old, new: records of the earlier and of the later scan.
+        old_settled, new_settled: records of the earlier and of the later scan, settled by the
+            limits of the policy.
         old_scores, new_scores: their values by unit.
     """
 
-    old: AuditRecord
-    new: AuditRecord
+    old_settled: SettledRecord
+    new_settled: SettledRecord
     policy: Policy
     old_scores: Scores
     new_scores: Scores
+
+    @property
+    def old(self) -> AuditRecord:
+        """Return the record of the earlier scan."""
+        return self.old_settled.record
+
+    @property
+    def new(self) -> AuditRecord:
+        """Return the record of the later scan."""
+        return self.new_settled.record
 
     def results(self, attack: str) -> tuple[Result | None, Result | None]:
         """Return an attack's results in both scans; None where it did not complete."""
@@ -103,7 +115,9 @@ def compare(
         )
     old_scores = _read_evidence(old, evidence[0])
     new_scores = _read_evidence(new, evidence[1])
-    pair = ScanPair(old, new, policy, old_scores, new_scores)
+    pair = ScanPair(
+        settle(old, policy.limits), settle(new, policy.limits), policy, old_scores, new_scores
+    )
     changes: list[MetricChange] = []
     missing: list[str] = []
     battery = list(dict.fromkeys([*old.battery, *new.battery]))
@@ -332,9 +346,10 @@ def _why_no_evidence(change: MetricChange, outcome: Outcome, pair: ScanPair) -> 
     old, new = pair.results(change.attack)
     if old is None or new is None:
         return ""
-    for result, name in ((old, OLD), (new, NEW)):
-        if result.confounded is not None:
-            return f"{name}: {result.confounded}"
+    for settled, name in ((pair.old_settled, OLD), (pair.new_settled, NEW)):
+        confounded = settled.confounded(change.attack)
+        if confounded is not None:
+            return f"{name}: {confounded}"
     if outcome == "better":
         return _not_better(change, pair, old, new)
     lifted = sorted({*old.ablations} - {*new.ablations})
@@ -355,7 +370,7 @@ def _not_better(change: MetricChange, pair: ScanPair, old: Result, new: Result) 
     if _has_less_power(old, new):
         least = _largest_demand(change.attack, pair.policy.limits)
     limit = Limit(change.attack, change.metric, "compared", max=0.0, min_power=least)
-    finding = hindrance(facts_on(pair.new, limit))
+    finding = hindrance(facts_on(pair.new_settled, limit))
     if finding is None:
         return ""
     return f"{NEW}: {reason_of(finding)}"

@@ -10,13 +10,13 @@ from audit.policy.decision import (
     RegisteredWaiver,
     Verdict,
 )
+from audit.policy.guarantees import contradiction
 from audit.policy.limits import (
     Demand,
     Gap,
     Limit,
     Policy,
     Waiver,
-    contradiction,
     warn_of_few,
 )
 from audit.policy.reading import (

@@ -9,7 +9,9 @@ declared, is left undecided by its checks in at most 5 % of audits, however many
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from audit.measurements import CHECKS_ALPHA, Check, Control, Estimate
+from pydantic.dataclasses import dataclass
+
+from audit.measurements import CHECKS_ALPHA, STRICT, Check, Control, Estimate
 from audit.policy.limits import Limit
 from audit.record import AuditRecord, Result
 from audit.stats.p_values import holm
@@ -26,25 +28,66 @@ _Identity = tuple[str, ...]
 """What tells one test from another: attack and check, or the sentence of a blind check."""
 
 
-def settle(record: AuditRecord, limits: Sequence[Limit]) -> AuditRecord:
-    """Adjust the p-values of all checks of a scan, and mark attacks whose numbers one confounds.
+@dataclass(frozen=True, config=STRICT)
+class SettledRecord:
+    """A record whose checks are settled by the limits of one policy; `settle` makes it.
+
+    What the attacks themselves measured and said stays in the record. So a record that is settled
+    again, by other limits, gives what it would have given before.
+
+    Attributes:
+        record: copy of the record, with adjusted p-values and the checks of wrong sides.
+        confounding: by attack, the first check that fires and can explain its numbers; without
+            attacks that no such check concerns.
+    """
+
+    record: AuditRecord
+    confounding: dict[str, Check]
+
+    def confounded(self, attack: str) -> str | None:
+        """Return what else than memory can explain the numbers of an attack; None: nothing.
+
+        Records of older versions hold the sentence of a check as the attack's own words. Which
+        words it replaced is not known, and so it stands even where the check does not fire.
+        """
+        check = self.confounding.get(attack)
+        if check is not None:
+            return check.reason
+        result = self.record.results.get(attack)
+        if result is None:
+            return None
+        return result.confounded
+
+    def is_unvouched(self, attack: str) -> bool:
+        """Tell whether nothing but a blind check over too few units confounds an attack."""
+        if attack in self.confounding:
+            return False
+        result = self.record.results.get(attack)
+        if result is None:
+            return False
+        return result.unvouched
+
+
+def settle(record: AuditRecord, limits: Sequence[Limit]) -> SettledRecord:
+    """Adjust the p-values of all checks of a scan, and find the attacks that one confounds.
 
     Args:
-        record: with the checks that attacks made; settling it again changes nothing.
+        record: with the checks that attacks made, settled before by any limits or not.
         limits: a number on the wrong side of its null is looked for among the metrics that these
             limit.
-
-    Returns:
-        The record; `Result.confounded` names the first check of that cause that fires.
     """
     results = [_with_wrong_side(result, limits) for result in record.attacks]
     adjusted = _adjust(record.checks, results)
     of_scan = _with_adjusted("", record.checks, adjusted)
     attacks = []
+    confounding = {}
     for result in results:
         checks = _with_adjusted(result.attack, result.checks, adjusted)
-        attacks.append(_mark_confounded(replace(result, checks=checks), of_scan))
-    return replace(record, attacks=tuple(attacks), checks=of_scan)
+        attacks.append(replace(result, checks=checks))
+        fired = _confounding_checks(attacks[-1], of_scan)
+        if fired:
+            confounding[result.attack] = fired[0]
+    return SettledRecord(replace(record, attacks=tuple(attacks), checks=of_scan), confounding)
 
 
 def _adjust(of_scan: Sequence[Check], results: Sequence[Result]) -> dict[_Identity, float]:
@@ -75,15 +118,7 @@ def _with_adjusted(
     return tuple(replace(check, p_adjusted=adjusted[_identity(attack, check)]) for check in checks)
 
 
-def _mark_confounded(result: Result, of_scan: Sequence[Check]) -> Result:
-    """Name in a result the first check that fires and can explain its numbers."""
-    fired = _confounding(result, of_scan)
-    if not fired:
-        return result
-    return replace(result, confounded=fired[0].reason, unvouched=False)
-
-
-def _confounding(result: Result, of_scan: Sequence[Check]) -> list[Check]:
+def _confounding_checks(result: Result, of_scan: Sequence[Check]) -> list[Check]:
     """List the checks of an attack, then of the scan, that fire and can explain its numbers."""
     concerning = [check for check in of_scan if check.concerns(result.attack)]
     return [
@@ -94,7 +129,12 @@ def _confounding(result: Result, of_scan: Sequence[Check]) -> list[Check]:
 
 
 def p_explained(
-    record: AuditRecord, result: Result, measured: Estimate, limit: float, *, mirrored: bool = False
+    settled: SettledRecord,
+    result: Result,
+    measured: Estimate,
+    limit: float,
+    *,
+    mirrored: bool = False,
 ) -> float:
     """Return a one-sided p-value against "something other than memory explains the excess".
 
@@ -105,15 +145,16 @@ def p_explained(
     confounds the attack.
 
     Args:
-        record: settled.
+        settled: the settled record.
         result: of one of its attacks.
         measured: a measurement of that attack.
         limit: the most that the policy allows.
         mirrored: see `Control.p_explains`.
     """
-    if result.confounded is None:
+    if settled.confounded(result.attack) is None:
         return 0.0
-    confounding = _confounding(result, record.checks)
+    record = settled.record
+    confounding = _confounding_checks(result, record.checks)
     name = f"{result.attack}.{measured.name}"
     fired = [check for check in confounding if name not in check.spares]
     if confounding and not fired:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Literal, Self, get_args
 
 from pydantic.dataclasses import dataclass
 
 from audit.measurements import STRICT, Estimate
+from audit.policy.checks import SettledRecord
 from audit.policy.limits import TEXTS, Limit, Waiver
 from audit.policy.reading import PREFIX, PolicyIdentity
 
@@ -260,6 +261,7 @@ class Verdict:
         overall: of the limits on the model.
         counts: of the limits that `overall` is about.
         counted: these counts in words, as `reason` has them; empty where it has none.
+        settled: the record that was judged, its checks settled by the limits of the policy.
         before, after: what stands before and behind these counts in `reason`.
         waivers: all of the policy's, with what each does.
         identity: of the policy.
@@ -268,7 +270,7 @@ class Verdict:
         text_reason: one sentence, empty without such limits.
         text_counts: whether the policy lets the limits on the text decide the exit code too.
         contradicted: why the guarantee that the training claims is false, see
-            `limits.contradiction`; then the verdict is violated, whatever the limits, and no
+            `guarantees.contradiction`; then the verdict is violated, whatever the limits, and no
             waiver is accepted.
         baseline: the earlier scan that it was held against too; None: against none.
     """
@@ -278,6 +280,7 @@ class Verdict:
     decisions: tuple[Decision, ...]
     exit_code: int
     reason: str
+    settled: SettledRecord = field(repr=False)
     text: Overall | None = None
     text_reason: str = ""
     contradicted: str | None = None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from audit.measurements import Check, Condition, Estimate, Measurement
-from audit.policy.checks import p_explained
+from audit.policy.checks import SettledRecord, p_explained
 from audit.policy.limits import Gap, Limit, Policy
 from audit.record import AuditRecord, Reason, Result
 from audit.stats.p_values import holm
@@ -33,7 +33,9 @@ class LimitFacts:
         p_values: one-sided p of a leak by method and side, after Holm's rule over all limits.
         power: strength of the attacker; None where the attack has no such number.
         check: strongest check of the attack that fires and bears on the metric; None: none does.
-        confounding: check that the result names as what confounds it; None where it names none.
+        confounded: what else than memory can explain the numbers; None where nothing can.
+        confounding: check that found this; None where no check did.
+        is_unvouched: whether only a blind check over too few units confounds the numbers.
         condition: first condition of a pass that the scan does not show; None where it shows all.
         untried: whether a bound or the budget left untried what the data set holds.
         smaller_side: documents of the smaller one of the two compared sides.
@@ -50,7 +52,9 @@ class LimitFacts:
     are_within: bool
     power: Estimate | None
     check: Check | None
+    confounded: str | None
     confounding: Check | None
+    is_unvouched: bool
     condition: Condition | None
     untried: bool
     smaller_side: int
@@ -74,14 +78,14 @@ class LimitFacts:
         return min(p for (name, _), p in self.p_values.items() if name == measured.name)
 
 
-def gather(record: AuditRecord, policy: Policy) -> list[LimitFacts]:
+def gather(settled: SettledRecord, policy: Policy) -> list[LimitFacts]:
     """Gather the facts of each limit of a policy, in the policy's order.
 
     Args:
-        record: settled record.
+        settled: settled record.
         policy: policy that it is held against.
     """
-    gathered = [facts_on(record, limit, policy.gaps) for limit in policy.limits]
+    gathered = [facts_on(settled, limit, policy.gaps) for limit in policy.limits]
     tests = {}
     for place, facts in enumerate(gathered):
         for (name, side), p_value in facts.p_values.items():
@@ -95,14 +99,15 @@ def gather(record: AuditRecord, policy: Policy) -> list[LimitFacts]:
     ]
 
 
-def facts_on(record: AuditRecord, limit: Limit, gaps: Sequence[Gap] = ()) -> LimitFacts:
+def facts_on(settled: SettledRecord, limit: Limit, gaps: Sequence[Gap] = ()) -> LimitFacts:
     """Return the facts of one limit, whose p-values are not adjusted for other limits.
 
     Args:
-        record: settled record.
+        settled: settled record.
         limit: limit as the policy has it.
         gaps: gaps that the policy permits.
     """
+    record = settled.record
     result = _result_of(record, limit.attack)
     number = None
     if result.reason is None and limit.attack in record.battery:
@@ -121,14 +126,16 @@ def facts_on(record: AuditRecord, limit: Limit, gaps: Sequence[Gap] = ()) -> Lim
         are_within=all(limit.is_met_by(measured) for measured in methods.values()),
         power=power_of(result),
         check=_strongest_check(result, limit.metric),
-        confounding=_confounding_check(record, result),
+        confounded=settled.confounded(limit.attack),
+        confounding=settled.confounding.get(limit.attack),
+        is_unvouched=settled.is_unvouched(limit.attack),
         condition=_missing_condition(record, limit.attack),
         untried=record.left_untried(limit.attack),
         smaller_side=min(documents.get("member", 0), documents.get("heldout", 0)),
         permitted=any(
             gap.attack == limit.attack and record.target.task in gap.tasks for gap in gaps
         ),
-        p_values=_p_values(record, limit, result, methods),
+        p_values=_p_values(settled, limit, result, methods),
     )
 
 
@@ -184,19 +191,6 @@ def _strongest_check(result: Result, metric: str) -> Check | None:
     return min(fired, key=lambda check: check.p_value, default=None)
 
 
-def _confounding_check(record: AuditRecord, result: Result) -> Check | None:
-    """Return the check that a result names as what confounds it; None where it names no check.
-
-    A record has no other link from a result to that check than the sentence that both hold.
-    """
-    if result.confounded is None:
-        return None
-    for check in (*record.checks, *result.checks):
-        if check.reason == result.confounded:
-            return check
-    return None
-
-
 def _missing_condition(record: AuditRecord, attack: str) -> Condition | None:
     """Return the first condition of a pass on this attack that the scan does not show.
 
@@ -222,7 +216,7 @@ def _over_limit(limit: Limit, methods: Mapping[str, Estimate]) -> Estimate | Non
 
 
 def _p_values(
-    record: AuditRecord, limit: Limit, result: Result, methods: Mapping[str, Estimate]
+    settled: SettledRecord, limit: Limit, result: Result, methods: Mapping[str, Estimate]
 ) -> dict[tuple[str, Side], float]:
     """Return the one-sided p of a leak beyond the limit, by method and side.
 
@@ -236,14 +230,14 @@ def _p_values(
     for name, measured in methods.items():
         for side, p_value in _p_beyond(limit, measured).items():
             p_values[name, side] = p_value
-    if result.confounded is None or limit.metric in result.about_text:
+    if settled.confounded(result.attack) is None or limit.metric in result.about_text:
         return p_values
     for name, side in p_values:
         if limit.max is None:
             p_values[name, side] = 1.0
         else:
             explained = p_explained(
-                record, result, methods[name], limit.max, mirrored=side == "mirror"
+                settled, result, methods[name], limit.max, mirrored=side == "mirror"
             )
             p_values[name, side] = max(p_values[name, side], explained)
     return p_values

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
+from audit.policy.checks import SettledRecord
 from audit.policy.decision import (
     EXIT_CODES,
     SOON,
@@ -67,7 +68,9 @@ def _waiver_state(waiver: Waiver, today: dt.date) -> Literal["in force", "expire
     return "in force"
 
 
-def verdict_on_text(policy: Policy, decisions: Sequence[Decision]) -> Verdict:
+def verdict_on_text(
+    settled: SettledRecord, policy: Policy, decisions: Sequence[Decision]
+) -> Verdict:
     """Return the verdict where no model was audited: that of the limits on the text.
 
     These always count then.
@@ -86,6 +89,7 @@ def verdict_on_text(policy: Policy, decisions: Sequence[Decision]) -> Verdict:
         tuple(decisions),
         code,
         f"{before}{reason}{after}",
+        settled,
         counts=counts,
         counted=counts.sentence if _is_checked(counts) else "",
         before=before,
@@ -94,7 +98,7 @@ def verdict_on_text(policy: Policy, decisions: Sequence[Decision]) -> Verdict:
 
 
 def verdict_on_model(
-    record: AuditRecord,
+    settled: SettledRecord,
     policy: Policy,
     decisions: Sequence[Decision],
     unasked: Sequence[Demand],
@@ -103,7 +107,7 @@ def verdict_on_model(
     """Return the verdict on a model, and the one on what the documents' own text gives away.
 
     Args:
-        record: record of the scan.
+        settled: settled record of the scan.
         policy: policy that it is held against.
         decisions: one for each limit.
         unasked: demands that the policy permits to stay open.
@@ -119,9 +123,9 @@ def verdict_on_model(
     before = ""
     after = ""
     if overall in ("passed", "waived"):
-        counted = name_unexamined(counts, record, on_model)
+        counted = name_unexamined(counts, settled.record, on_model)
         reason = counted
-        after = _name_unproven(record, unasked)
+        after = _name_unproven(settled.record, unasked)
     if contradicted is not None:
         overall = "violated"
         before = f"{contradicted}; "
@@ -144,6 +148,7 @@ def verdict_on_model(
         tuple(decisions),
         code,
         f"{before}{reason}{after}",
+        settled,
         text,
         text_reason,
         contradicted,

@@ -227,7 +227,7 @@ def _left_out_units(finding: Finding) -> str:
 
 def _confounded_reason(finding: Finding) -> str:
     """Return the record's words on what else than memory explains the attack's numbers."""
-    confounded = finding.facts.result.confounded
+    confounded = finding.facts.confounded
     assert confounded is not None
     return confounded
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from audit.cards import Forgotten
 from audit.policy.findings import Finding, Remedy
-from audit.policy.limits import MEMBERSHIP
+from audit.policy.guarantees import MEMBERSHIP
 
 
 def with_remedy_at_hand(finding: Finding) -> Finding:
@@ -41,7 +41,7 @@ def _with_longer_list(finding: Finding, forgotten: Forgotten) -> Finding | None:
     if least and (finding.cause == "wide" or least > (limit.max or 0.0)):
         longer = replace(finding, least=least, remedy=Remedy.LIST_MORE_OR_LIMIT)
     # No limit of an owner's policy strengthens the blind check.
-    if finding.cause == "confounded" and finding.facts.result.unvouched:
+    if finding.cause == "confounded" and finding.facts.is_unvouched:
         longer = replace(longer or finding, remedy=Remedy.LIST_MORE)
     return longer
 

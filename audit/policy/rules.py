@@ -281,10 +281,10 @@ def leak_is_confirmed(facts: LimitFacts) -> Finding | None:
 
 def numbers_are_confounded(facts: LimitFacts) -> Finding | None:
     """Leave open a number that something other than memory can explain."""
-    if facts.result.confounded is None or facts.about_text:
+    if facts.confounded is None or facts.about_text:
         return None
     remedy = Remedy.AGAIN
-    if facts.result.unvouched:
+    if facts.is_unvouched:
         remedy = Remedy.STATE_RULE
     elif facts.confounding is not None:
         remedy = Remedy.OF_RECORD

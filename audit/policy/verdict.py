@@ -10,7 +10,8 @@ from audit.policy.checks import settle
 from audit.policy.decision import Verdict
 from audit.policy.demands import hold_demands
 from audit.policy.facts import gather
-from audit.policy.limits import Policy, contradiction
+from audit.policy.guarantees import contradiction
+from audit.policy.limits import Policy
 from audit.policy.overall import register, verdict_on_model, verdict_on_text, waive
 from audit.policy.reading import check_for_record, identify
 from audit.policy.reasons import write_decision
@@ -35,9 +36,7 @@ def finished_on(record: AuditRecord) -> dt.date:
     return ended.date()
 
 
-def evaluate(
-    record: AuditRecord, policy: Policy, today: dt.date, *, settled: bool = False
-) -> Verdict:
+def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
     """Return the verdict of a policy on a record, as of a day.
 
     A limit is held against every method of its attack that answers its question. It is *violated*
@@ -55,7 +54,6 @@ def evaluate(
         record: record of a scan.
         policy: policy that it is held against.
         today: day that waivers are held against.
-        settled: whether the checks of the record are settled by this policy, as a scan's are.
 
     Raises:
         PolicyError: the policy is for other records, or misspells an attack that the record's
@@ -64,17 +62,16 @@ def evaluate(
     today = max(today, finished_on(record))
     check_for_record(policy, record)
     identity = identify(record, policy)
-    if not settled:
-        record = settle(record, policy.limits)
+    settled = settle(record, policy.limits)
     contradicted = None
     if record.dp is not None:
-        contradicted = contradiction(record)
-    findings = [decide(facts) for facts in gather(record, policy)]
+        contradicted = contradiction(settled)
+    findings = [decide(facts) for facts in gather(settled, policy)]
     findings = [with_remedy_at_hand(finding) for finding in findings]
     findings, unasked = hold_demands(record, policy, findings)
     decisions = [waive(write_decision(finding), policy, today) for finding in findings]
     if record.target.is_model:
-        verdict = verdict_on_model(record, policy, decisions, unasked, contradicted)
+        verdict = verdict_on_model(settled, policy, decisions, unasked, contradicted)
     else:
-        verdict = verdict_on_text(policy, decisions)
+        verdict = verdict_on_text(settled, policy, decisions)
     return replace(verdict, waivers=tuple(register(decisions, policy, today)), identity=identity)

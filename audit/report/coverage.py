@@ -344,8 +344,9 @@ def _describe_completed(facts: Facts, evidence: Evidence, result: Result) -> Exa
             result.attack, title, "not tested", "the attack ran and could not measure this"
         )
     notes = [amount_tried(facts, result)]
-    if result.confounded is not None:
-        notes.append(f"no limit can be met on its numbers: {result.confounded}")
+    confounded = facts.verdict.settled.confounded(result.attack)
+    if confounded is not None:
+        notes.append(f"no limit can be met on its numbers: {confounded}")
     notes += [f"with the attacker weakened: {ablation}" for ablation in result.ablations]
     outcome = _outcome_for(facts, evidence, result.attack)
     return Examined(result.attack, title, "tested", "; ".join(filter(None, notes)), outcome)

@@ -137,7 +137,7 @@ def report_context(
             "recommendations": facts.actions,
             "effects": changes_of(facts.actions, comparisons, verdict),
             "most_planned": MOST_PLANNED,
-            "guarantee": guarantee_view(record),
+            "guarantee": guarantee_view(record, verdict.contradicted),
             "utility": tables.measurement_table(record.utility, UTILITY),
             "legal": legal_view(facts),
             "residual": residual_risk(facts, policy),
@@ -346,9 +346,9 @@ class GuaranteeView:
     contradicted: bool
 
 
-def guarantee_view(record: AuditRecord) -> GuaranteeView | None:
-    """Lay out the guarantee of the audited model's training; None where it claims none."""
-    guarantee = guarantee_of(record)
+def guarantee_view(record: AuditRecord, contradicted: str | None) -> GuaranteeView | None:
+    """Lay out the guarantee of the audited model's training; see `guarantee_of`."""
+    guarantee = guarantee_of(record, contradicted)
     if guarantee is None:
         return None
     return GuaranteeView(

@@ -99,7 +99,7 @@ def plausibility(facts: Facts) -> Plausibility | None:
         if verdict.overall in ("passed", "waived") and facts.leaves_findings:
             return Plausibility("signs", words["signs outside"])
         return Plausibility("signs", words["signs"])
-    if all(result.confounded is not None for result in record.completed.values()):
+    if all(verdict.settled.confounded(attack) is not None for attack in record.completed):
         return Plausibility("unmeasured", words["unmeasured"])
     gap = untested(facts)
     if gap:

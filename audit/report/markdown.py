@@ -87,6 +87,6 @@ def _findings_by_attack(facts: Facts) -> Iterator[str]:
         sentence = "nothing could be measured"
         if row.plainest is not None:
             sentence = finding_sentence(row.attack, row.plainest)
-        confounded = facts.record.completed[row.attack].confounded
+        confounded = facts.verdict.settled.confounded(row.attack)
         note = "; no limit can be met on it" if confounded else ""
         yield f"{title_of(row.attack)}. {sentence}{note}"

@@ -16,7 +16,7 @@ from audit.attacks import text_of
 from audit.attacks.figure_text import Form
 from audit.defenses.remedy import EFFORTS, STATES, AnsweredFinding, Evidence, FindingState, Remedy
 from audit.measurements import Estimate, Measurement
-from audit.policy.limits import CANARIES, EPSILON
+from audit.policy.guarantees import CANARIES, EPSILON
 from audit.policy.reading import shipped_policies
 from audit.policy.reasons import NO_HELDOUT
 from audit.record import AuditRecord
@@ -95,7 +95,7 @@ def findings(record: AuditRecord, verdict: Verdict) -> tuple[Finding, ...]:
     if verdict.contradicted is not None:
         listed.append(Finding(CANARIES, EPSILON, "alarm"))
     if verdict.overall in ("passed", "waived"):
-        leaks = (*within(record, verdict), *unlimited(record, verdict))
+        leaks = (*within(verdict), *unlimited(verdict))
         listed += [Finding(leak.attack, leak.metric, "outside", aside=True) for leak in leaks]
     if not listed:
         listed += _overall_findings(record, verdict)

@@ -171,9 +171,11 @@ class ResultIndex:
         self.parameters = result.parameters
         self.labels = labels or {}
         self._decisive: dict[str, str] = {}
+        confounded = result.confounded
         if verdict is not None:
             self._decisive = _methods_over_limits(verdict, result.attack)
-        self.confounded = result.confounded is not None and not self._decisive
+            confounded = verdict.settled.confounded(result.attack)
+        self.confounded = confounded is not None and not self._decisive
 
     def get(self, *names: str) -> Estimate | None:
         """Return the first named measurement that has a value; None where none has."""

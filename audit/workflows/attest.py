@@ -128,7 +128,7 @@ def _test_result(record: AuditRecord, policy: Policy, verdict: Verdict, today: d
     """Build the test-result predicate, without limits that do not apply to model or data set."""
     assert record.policy is not None
     tests = _sort_tests(policy, verdict)
-    leaks = _name_leaks(record, verdict)
+    leaks = _name_leaks(verdict)
     is_whole = record.target.family not in (NO_MODEL, SERVED)
     warns = bool(tests["warnedTests"] or leaks)
     if verdict.exit_code:
@@ -174,11 +174,11 @@ def _kind_of_test(policy: Policy, decision: Decision) -> str:
     return "failedTests"
 
 
-def _name_leaks(record: AuditRecord, verdict: Verdict) -> dict[str, list[str]]:
+def _name_leaks(verdict: Verdict) -> dict[str, list[str]]:
     """Name attack and metric of the leaks that fail no limit, by the reason for it."""
     leaks = {
-        "findingsOutsidePolicy": unlimited(record, verdict),
-        "leaksWithinLimits": within(record, verdict),
+        "findingsOutsidePolicy": unlimited(verdict),
+        "leaksWithinLimits": within(verdict),
     }
     names: dict[str, list[str]] = {}
     for reason, measured in leaks.items():

@@ -40,7 +40,7 @@ from audit.errors import EngineError, UsageError
 from audit.failures import Lenient
 from audit.files import write_atomically
 from audit.policy import Policy
-from audit.policy.limits import MEMBERSHIP
+from audit.policy.guarantees import MEMBERSHIP
 from audit.record import Reason
 from audit.workflows.gate import load_policy
 from audit.workflows.options import ScanOptions

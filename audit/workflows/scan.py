@@ -13,7 +13,6 @@ from audit.engine.interface import Progress
 from audit.errors import EngineError
 from audit.failures import guarded
 from audit.policy import Policy, Verdict
-from audit.policy.checks import settle
 from audit.record import AuditRecord
 from audit.report.files import NAMES
 from audit.workflows.options import (
@@ -132,7 +131,7 @@ def audit_checkpoint(session: Session, policy: Policy, progress: Progress) -> Sc
     out = options.out
     with claim_folder(out, options.evidence):
         record = run_under(policy, session, progress)
-        verdict = policies.evaluate(record, policy, policies.today(), settled=True)
+        verdict = policies.evaluate(record, policy, policies.today())
         try:
             warnings = write_report(record, verdict, policy, out, Additions(paths=options.paths))
         except EngineError as error:
@@ -153,14 +152,14 @@ def declare(policy: Policy) -> DeclaredPolicy | None:
 
 
 def run_under(policy: Policy, session: Session, progress: Progress) -> AuditRecord:
-    """Run a scan that declares a policy, and settle its checks by the limits of the policy.
+    """Run a scan that declares a policy; what it measures is the same under any.
 
     Args:
-        policy: what the record is judged by.
+        policy: what the record will be judged by.
         session: the scan, see `run_scan`.
         progress: receiver of the progress, told of every trial.
 
     Raises:
         DocauditError: the audit itself could not go on.
     """
-    return settle(run_scan(session, progress, declare(policy)), policy.limits)
+    return run_scan(session, progress, declare(policy))

@@ -23,6 +23,7 @@ from packaging.requirements import Requirement
 from audit import __version__
 from audit.errors import UsageError
 from audit.files import shipped_folder, table_beside, write_atomically
+from audit.policy.checks import SettledRecord
 from audit.record import AuditRecord, read
 from audit.report.facts.leaks import leaks
 from audit.report.files import HTML_NAME, PDF_NAME
@@ -436,8 +437,9 @@ def _without_images(path: Path) -> str:
     return "".join(lines)
 
 
-def describe(record: AuditRecord, *, verbose: bool = True) -> Iterator[str]:
+def describe(settled: SettledRecord, *, verbose: bool = True) -> Iterator[str]:
     """Say what was done, and if `verbose` the worst that each attack found, a line each."""
+    record = settled.record
     ran = [*record.completed]
     members = record.corpus.documents["member"]
     seconds = record.timing.seconds
@@ -445,7 +447,7 @@ def describe(record: AuditRecord, *, verbose: bool = True) -> Iterator[str]:
     if not verbose:
         return
     worst: dict[str, str] = {}
-    for leak in leaks(record):
+    for leak in leaks(settled):
         worst.setdefault(leak.attack, leak.sentence)
     for attack in ran:
         yield f"{attack}: {worst.get(attack, 'no leak shown')}"

@@ -132,7 +132,7 @@ def decided(record: AuditRecord) -> Decision:
 
 
 def fired(record: AuditRecord) -> dict[str, Check]:
-    settled = settle(record, ())
+    settled = settle(record, ()).record
     checks = (*settled.checks, *settled.attacks[0].checks)
     return {check.name: check for check in checks if check.cause == "confounded" and check.fires}
 

@@ -156,7 +156,7 @@ def _verdict_on_membership_auc(record: records.AuditRecord) -> Verdict:
 def test_other_checks_of_the_scan_share_the_level(world):
     made = world.checks("refitted")
     record = dataclasses.replace(tiny.record(), checks=tuple(made.values()))
-    settled = {check.name: check for check in settle(record, ()).checks}
+    settled = {check.name: check for check in settle(record, ()).record.checks}
     assert settled["held-out documents"].fires
     assert not settled["way of writing"].fires
 
@@ -168,10 +168,8 @@ def test_without_public_documents_it_is_said_that_this_was_not_tested(world):
     (reason,) = found.untested
     assert reason.startswith("training on the unseen documents: only 0 public documents")
     record = dataclasses.replace(tiny.record(battery=()), untested=found.untested)
-    assert (
-        f"Not tested: {reason}."
-        in unexamined(record, Verdict("mine", "undecided", (), 11, "nothing")).parts
-    )
+    verdict = Verdict("mine", "undecided", (), 11, "nothing", settle(record, ()))
+    assert f"Not tested: {reason}." in unexamined(record, verdict).parts
     (condition,) = found.conditions
     assert (condition.state, condition.attacks) == ("unmeasured", ("membership",))
     assert condition.substitutes == (HELDOUT_GAIN, READS_ALIKE)

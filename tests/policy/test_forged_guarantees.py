@@ -6,11 +6,12 @@ import example_private
 import example_records
 
 from audit.measurements import ALPHAS, Bound, Estimate
-from audit.policy.limits import contradiction
-from audit.record import AuditRecord, Result
+from audit.policy.checks import SettledRecord, settle
+from audit.policy.guarantees import contradiction
+from audit.record import Result
 
 
-def told(low: float, assigned: str = "random", confounded: str | None = None) -> AuditRecord:
+def told(low: float, assigned: str = "random", confounded: str | None = None) -> SettledRecord:
     record, bounds = (
         example_records.one_shot()[0],
         tuple(Bound(alpha, low, 1.0) for alpha in ALPHAS),
@@ -19,12 +20,13 @@ def told(low: float, assigned: str = "random", confounded: str | None = None) ->
         "auc.loss", 0.99, low, 1.0, 400, "documents", 400, "x", 0.5, "chance", bounds=bounds
     )
     result = Result("membership", measurements=(auc,), confounded=confounded)
-    return replace(
+    record = replace(
         record,
         attacks=(result,),
         dp=example_private.card(1.0, 1e-6),
         corpus=replace(record.corpus, assigned=assigned),
     )
+    return settle(record, ())
 
 
 def test_documents_told_better_than_the_guarantee_allows_contradict_it() -> None:

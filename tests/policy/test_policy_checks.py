@@ -14,8 +14,7 @@ from scipy import stats
 from audit.attacks.blind_baseline import Blind, blind_controls, heldout_condition, reference_control
 from audit.measurements import WAY_OF_WRITING, Check, Condition, Control, Estimate, Unresolved
 from audit.policy import Decision
-from audit.policy.checks import LEVEL, settle
-from audit.record import AuditRecord
+from audit.policy.checks import LEVEL, SettledRecord, settle
 from audit.stats.estimates import estimate
 from audit.stats.p_values import holm
 from audit.stats.roc import auc_interval
@@ -101,7 +100,7 @@ def test_a_check_fires_at_five_per_cent_among_all_of_its_scan(
         assert (decision.reason, decision.remedy) == ("fair speaks against it", "mend fair")
 
 
-def settled(*of_attacks: tuple[Check, ...], whole: tuple[Check, ...] = ()) -> AuditRecord:
+def settled(*of_attacks: tuple[Check, ...], whole: tuple[Check, ...] = ()) -> SettledRecord:
     """A settled record with checks of its attacks, and of the whole scan."""
     results = [
         completed(QUIET, attack=name, checks=own)
@@ -110,8 +109,13 @@ def settled(*of_attacks: tuple[Check, ...], whole: tuple[Check, ...] = ()) -> Au
     return settle(replace(tiny.record(*results, battery=BOTH), checks=whole), ())
 
 
-def adjusted(record: AuditRecord) -> list[float | None]:
-    return [one.p_adjusted for result in record.completed.values() for one in result.checks]
+def adjusted(settled: SettledRecord) -> list[float | None]:
+    results = settled.record.completed.values()
+    return [check.p_adjusted for result in results for check in result.checks]
+
+
+def explanations(settled: SettledRecord) -> set[str | None]:
+    return {settled.confounded(attack) for attack in settled.record.completed}
 
 
 def test_checks_of_other_attacks_and_of_the_whole_scan_count():
@@ -120,13 +124,11 @@ def test_checks_of_other_attacks_and_of_the_whole_scan_count():
     fit = check("held-out fit", 0.5, "confounded")
     assert adjusted(settled(epsilon, certain, whole=(fit,)))[0] == pytest.approx(0.06)
     firing = settled((), (), whole=(replace(fit, p_value=0.001),))
-    assert {one.confounded for one in firing.completed.values()} == {
-        "held-out fit speaks against it"
-    }
+    assert explanations(firing) == {"held-out fit speaks against it"}
     # The same blind check of several attacks is one test.
     blind = settled(*2 * [(check("blind", 0.03, "confounded"),)])
     assert adjusted(blind) == [0.03, 0.03]
-    assert {one.confounded for one in blind.completed.values()} == {"blind speaks against it"}
+    assert explanations(blind) == {"blind speaks against it"}
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 4)), min_size=1, max_size=8))
@@ -145,8 +147,8 @@ def test_a_check_of_weight_w_is_adjusted_as_w_equal_checks_are(rows):
 def test_settling_twice_changes_nothing():
     limits, checks = (limit(max=0.2),), (check("blind", 0.01, "confounded"), check("epsilon", 0.3))
     once = settle(tiny.record(completed(normal("leak", -0.4, 0.04, 0.0), checks=checks)), limits)
-    assert settle(once, limits) == once
-    (result,) = once.attacks
+    assert settle(once.record, limits) == once
+    (result,) = once.record.attacks
     assert {one.name for one in result.checks} == {"blind", "epsilon", "wrong side"}
 
 
@@ -160,16 +162,16 @@ def test_leak_free_audits_are_left_undecided_by_their_checks_in_one_of_twenty():
         checks = tuple(
             check(f"check {number}", float(p)) for number, p in enumerate(rng.uniform(size=12))
         )
-        record = settle(tiny.record(completed(*numbers, checks=checks)), limits)
-        undecided += any(p is not None and p <= LEVEL for p in adjusted(record))
+        settled_record = settle(tiny.record(completed(*numbers, checks=checks)), limits)
+        undecided += any(p is not None and p <= LEVEL for p in adjusted(settled_record))
     assert 0 < undecided <= stats.binom.ppf(0.999, audits, LEVEL)
 
 
 def test_a_check_of_the_scan_bears_on_the_attacks_that_it_names() -> None:
     knows = check("reference", 0.001, "confounded", attacks=("membership",))
-    found = settled((), (), whole=(knows,)).completed
-    assert found["membership"].confounded == "reference speaks against it"
-    assert found["reconstruction"].confounded is None
+    concerned = settled((), (), whole=(knows,))
+    assert concerned.confounded("membership") == "reference speaks against it"
+    assert concerned.confounded("reconstruction") is None
     alarm = replace(knows, cause="alarm")
     results = [completed(QUIET, attack=name) for name in BOTH]
     limits = [limit(max=0.2, attack=name) for name in BOTH]

@@ -9,6 +9,7 @@ from pathlib import Path
 import example_records as examples
 import printed
 import pytest
+import tiny
 from example_records import Stops
 from pdf_claims import failures
 from pypdf import PdfReader
@@ -23,6 +24,7 @@ from audit.cli import app
 from audit.errors import EngineError, RecordError
 from audit.measurements import Unresolved
 from audit.policy import Limit, Verdict
+from audit.policy.checks import settle
 from audit.report import svg, trend
 from audit.report.answer import LABELS
 from audit.report.checkpoints import Stop, answer, axis_positions, check_comparable, weaknesses
@@ -47,8 +49,10 @@ def text_of(entries: Stops, axis: str = "epoch") -> str:
 def judged(*overalls: str) -> list[tuple[float, str, Verdict | None]]:
     codes = {"passed": 0, "waived": 0, "violated": 10, "undecided": 11, "warned": 0}
     made = {
-        name: Verdict("default", name.replace("warned", "undecided"), (), codes[name], "")
-        for name in codes
+        name: Verdict(
+            "default", name.replace("warned", "undecided"), (), code, "", settle(tiny.record(), ())
+        )
+        for name, code in codes.items()
     }  # type: ignore[arg-type]
     return [
         (4.0 * place, f"checkpoint-{place}", made.get(name))

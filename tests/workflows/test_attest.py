@@ -101,7 +101,7 @@ def test_a_statement_names_everything_that_the_verdict_is_about(signed):
     assert predicate["docauditVerdict"]["auditor"] == "A. Example"
     record = records.read(signed)
     verdict = policies.evaluate(record, read_declared(record.policy), policies.today())  # type: ignore[arg-type]
-    outside = [f"{one.attack} {one.metric}" for one in unlimited(record, verdict)]
+    outside = [f"{one.attack} {one.metric}" for one in unlimited(verdict)]
     assert predicate["docauditVerdict"].get("findingsOutsidePolicy", []) == outside
 
 

@@ -15,6 +15,7 @@ from audit import cards
 from audit import record as records
 from audit.errors import UsageError
 from audit.policy import Verdict
+from audit.policy.checks import settle
 from audit.targets.checkpoint import content
 from audit.targets.checkpoint.content import TrainingProgress, training_progress
 from audit.targets.checkpoint.folder import open_checkpoint
@@ -101,7 +102,7 @@ def test_the_card_says_how_far_training_had_come_and_the_hash_does_not(tmp_path)
 
 def verdict(code):
     overall = {0: "passed", 10: "violated", 11: "undecided"}[code]
-    return Verdict("default", overall, (), code, "so it is")
+    return Verdict("default", overall, (), code, "so it is", settle(tiny.record(), ()))
 
 
 CODES = st.sampled_from([0, 10, 11, None])

@@ -202,7 +202,7 @@ def _measured_once(
     after = yield from run_side(
         defended, plan.policy, Labelled(plan.progress, defense.title.lower())
     )
-    problem = contradiction(after.record)
+    problem = contradiction(after.verdict.settled)
     if problem is not None:
         raise TrainingError(problem, "the guarantee does not hold: do not use this model")
     comparison = yield from _compare_scans(defense, before, after, plan, key)

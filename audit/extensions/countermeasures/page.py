@@ -17,6 +17,8 @@ from audit.attacks.figure_text import Form
 from audit.compare.defended import KINDS, Effect, LimitChange, MeasuredDefense
 from audit.errors import DocauditError
 from audit.measurements import Estimate
+from audit.policy import contradiction
+from audit.policy.checks import settle
 from audit.record import AuditRecord
 from audit.report import numbers, tables
 from audit.report.answer import UTILITY
@@ -108,6 +110,11 @@ def write(
 def html(before: AuditRecord, after: Sequence[Measured], left_out: Mapping[str, str]) -> str:
     """Return the HTML of the page that compares countermeasures with the model as it was."""
     comparisons = [comparison for comparison, _ in after]
+    guarantees = []
+    for comparison, record in after:
+        view = guarantee_view(record, contradiction(settle(record, ())))
+        if view is not None:
+            guarantees.append((comparison.title, view))
     with template_errors():
         page = environment().get_template("defenses.html")
         return page.render(
@@ -125,11 +132,7 @@ def html(before: AuditRecord, after: Sequence[Measured], left_out: Mapping[str, 
             ],
             channel=lambda comparison: tables.cell(comparison.side_channel, text_of("membership")),
             percent=percent,
-            guarantees=[
-                (comparison.title, view)
-                for comparison, record in after
-                if (view := guarantee_view(record)) is not None
-            ],
+            guarantees=guarantees,
         )
 
 

@@ -45,8 +45,8 @@ def facts_of(
         actions=recommend(record, verdict, comparisons, paths),
         open=open_limits(record, verdict),
         next_step=next_step(record, verdict),
-        accepted=within(record, verdict),
-        outside=unlimited(record, verdict),
+        accepted=within(verdict),
+        outside=unlimited(verdict),
         bounded=record.is_bounded,
-        signs=signs_of_training(record),
+        signs=signs_of_training(verdict.settled),
     )

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from audit.cards import PrivacyCard
 from audit.measurements import Estimate
-from audit.policy.limits import CANARIES, EPSILON, contradiction
+from audit.policy.guarantees import CANARIES, EPSILON
 from audit.record import AuditRecord
 from audit.stats.dp_bounds import Guarantee, balanced_accuracy
 
@@ -28,8 +28,13 @@ class GuaranteeFacts:
     contradicted: str | None
 
 
-def guarantee_of(record: AuditRecord) -> GuaranteeFacts | None:
-    """Return the guarantee of the audited model's training; None where it claims none."""
+def guarantee_of(record: AuditRecord, contradicted: str | None) -> GuaranteeFacts | None:
+    """Return the guarantee of the audited model's training; None where it claims none.
+
+    Args:
+        record: record of the scan.
+        contradicted: why the guarantee is false; None where nothing shows it.
+    """
     card = record.dp
     if card is None:
         return None
@@ -38,7 +43,7 @@ def guarantee_of(record: AuditRecord) -> GuaranteeFacts | None:
         return GuaranteeFacts(card, None, None, measured, None)
     promised = Guarantee(card.epsilon, card.delta, card.curve)
     right = balanced_accuracy(promised)
-    return GuaranteeFacts(card, promised, right, measured, contradiction(record))
+    return GuaranteeFacts(card, promised, right, measured, contradicted)
 
 
 def _has_measured_epsilon(record: AuditRecord) -> bool:

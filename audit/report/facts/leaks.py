@@ -7,7 +7,7 @@ from typing import NamedTuple
 from audit.attacks import TEXTS
 from audit.measurements import Estimate
 from audit.policy import Verdict
-from audit.policy.checks import p_explained
+from audit.policy.checks import SettledRecord, p_explained
 from audit.record import AuditRecord, Result
 from audit.report.facts.definitions import MeasuredLeak
 from audit.stats.p_values import holm
@@ -32,15 +32,15 @@ class _Tell(NamedTuple):
     methods: list[Estimate]
 
 
-def leaks(record: AuditRecord, level: float | None = None) -> list[MeasuredLeak]:
+def leaks(settled: SettledRecord, level: float | None = None) -> list[MeasuredLeak]:
     """List the measurements that show a leak by themselves, the worst first.
 
     Args:
-        record: the measurements.
+        settled: the settled record with the measurements.
         level: level of all measurements of the record together, by Holm's rule; None: `LEVEL` for
             each.
     """
-    tells = list(_tells(record))
+    tells = list(_tells(settled.record))
     p_values = {}
     for tell in tells:
         for estimate in tell.methods:
@@ -49,7 +49,7 @@ def leaks(record: AuditRecord, level: float | None = None) -> list[MeasuredLeak]
         p_values = holm(p_values)
     measured_leaks = []
     for tell in tells:
-        leak = _leak_of(record, tell, p_values, _level_of(tell, level))
+        leak = _leak_of(settled, tell, p_values, _level_of(tell, level))
         if leak is not None:
             measured_leaks.append(leak)
     return sorted(measured_leaks, key=lambda leak: -leak.reach)
@@ -73,7 +73,7 @@ def _level_of(tell: _Tell, level: float | None) -> float:
 
 
 def _leak_of(
-    record: AuditRecord, tell: _Tell, p_values: Mapping[tuple[str, str], float], level: float
+    settled: SettledRecord, tell: _Tell, p_values: Mapping[tuple[str, str], float], level: float
 ) -> MeasuredLeak | None:
     """Return the leak that the strongest method of a metric shows.
 
@@ -86,7 +86,10 @@ def _leak_of(
     strongest = max(showing, key=lambda item: _share_to_maximum(result.attack, item, level))
     # Something else than memory may explain that a number lies beyond its null.
     null = strongest.null or 0.0
-    explained = p_explained(record, result, strongest, null, mirrored=strongest.value < null)
+    explained = p_explained(settled, result, strongest, null, mirrored=strongest.value < null)
+    confounded = None
+    if explained > level:
+        confounded = settled.confounded(result.attack)
     return MeasuredLeak(
         attack=result.attack,
         metric=tell.metric,
@@ -94,7 +97,7 @@ def _leak_of(
         reach=_share_to_maximum(result.attack, strongest, level),
         shown=_plainest_estimate(tell, strongest),
         about_text=tell.metric in result.about_text,
-        confounded=result.confounded if explained > level else None,
+        confounded=confounded,
     )
 
 
@@ -111,13 +114,15 @@ def _plainest_estimate(tell: _Tell, strongest: Estimate) -> Estimate:
     return strongest
 
 
-def unlimited(record: AuditRecord, verdict: Verdict) -> tuple[MeasuredLeak, ...]:
+def unlimited(verdict: Verdict) -> tuple[MeasuredLeak, ...]:
     """List the measured leaks that no limit of the policy is about, the worst first."""
     limited = {(decision.limit.attack, decision.limit.metric) for decision in verdict.decisions}
-    return tuple(leak for leak in leaks(record) if (leak.attack, leak.metric) not in limited)
+    return tuple(
+        leak for leak in leaks(verdict.settled) if (leak.attack, leak.metric) not in limited
+    )
 
 
-def within(record: AuditRecord, verdict: Verdict) -> tuple[MeasuredLeak, ...]:
+def within(verdict: Verdict) -> tuple[MeasuredLeak, ...]:
     """List the measured leaks whose limit is met all the same, the worst first.
 
     All measurements together are held at `FAMILY`, as they are for signs of the training.
@@ -127,13 +132,15 @@ def within(record: AuditRecord, verdict: Verdict) -> tuple[MeasuredLeak, ...]:
         for decision in verdict.decisions
         if decision.outcome == "passed"
     }
-    return tuple(leak for leak in leaks(record, FAMILY) if (leak.attack, leak.metric) in met)
+    return tuple(
+        leak for leak in leaks(verdict.settled, FAMILY) if (leak.attack, leak.metric) in met
+    )
 
 
-def signs_of_training(record: AuditRecord) -> tuple[MeasuredLeak, ...]:
+def signs_of_training(settled: SettledRecord) -> tuple[MeasuredLeak, ...]:
     """List the measured leaks that nothing but the training explains, the worst first."""
     return tuple(
-        leak for leak in leaks(record, FAMILY) if not leak.about_text and leak.confounded is None
+        leak for leak in leaks(settled, FAMILY) if not leak.about_text and leak.confounded is None
     )
 
 

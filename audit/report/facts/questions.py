@@ -35,7 +35,7 @@ def _question_of(result: Result, verdict: Verdict) -> QuestionFacts:
     deciding = deciding_of(decisions)
     trained, unseen = _sides_of(result, deciding)
     plainest = _plainest_of(result, verdict, trained)
-    explained = result.confounded
+    explained = verdict.settled.confounded(result.attack)
     if outcome in ("violated", "waived"):
         explained = None
     counts = {count.name: count.value for count in result.counts}
