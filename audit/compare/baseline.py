@@ -97,10 +97,9 @@ def _why_absent(decision: Decision, comparison: Comparison) -> str:
     """Explain why a limit has no number in either scan."""
     if decision.about_text:
         return ABOUT_TEXT
-    attack = f"{decision.limit.attack}: "
-    for reason in comparison.missing:
-        if reason.startswith(attack):
-            return reason.removeprefix(attack)
+    for missing in comparison.missing:
+        if missing.attack == decision.limit.attack:
+            return missing.reason
     return UNMEASURED
 
 

@@ -5,9 +5,9 @@ of `docaudit diff --format json`.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, PlainSerializer
 from pydantic.dataclasses import dataclass
 
 from audit.measurements import STRICT, Estimate, Measurement
@@ -117,6 +117,23 @@ class MetricChange:
         return self.attack or "usefulness"
 
 
+@dataclass(frozen=True, config=STRICT)
+class MissingAttack:
+    """An attack without a number on either side, and why."""
+
+    attack: str
+    reason: str
+
+    @property
+    def words(self) -> str:
+        """Name the attack and the reason, as the published schema has them."""
+        return f"{self.attack}: {self.reason}"
+
+
+Missing = Annotated[MissingAttack, PlainSerializer(lambda attack: attack.words, return_type=str)]
+"""Written as one sentence, as the published schema has it."""
+
+
 @dataclass(frozen=True, config=ConfigDict(**STRICT, title="ScanDiff"))
 class Comparison:
     """Two scans of the same data, seed, budget and parameters.
@@ -133,7 +150,7 @@ class Comparison:
     policy: str
     changes: tuple[MetricChange, ...]
     notes: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
+    missing: tuple[Missing, ...] = ()
     rule: str = RULE
 
     def of(self, outcome: Outcome) -> list[MetricChange]:

@@ -10,7 +10,15 @@ from pathlib import Path
 import numpy as np
 
 from audit.attacks import text_of
-from audit.compare.comparison import WITHIN, Comparison, Good, MetricChange, Outcome, Side
+from audit.compare.comparison import (
+    WITHIN,
+    Comparison,
+    Good,
+    MetricChange,
+    MissingAttack,
+    Outcome,
+    Side,
+)
 from audit.compare.conditions import (
     NEW,
     OLD,
@@ -119,14 +127,14 @@ def compare(
         settle(old, policy.limits), settle(new, policy.limits), policy, old_scores, new_scores
     )
     changes: list[MetricChange] = []
-    missing: list[str] = []
+    missing: list[MissingAttack] = []
     battery = list(dict.fromkeys([*old.battery, *new.battery]))
     progress.stage("comparing attacks", len(battery))
     for attack in battery:
         progress.advance()
         if pair.results(attack) == (None, None):
             reason = both_reasons(why_missing(old, attack), why_missing(new, attack))
-            missing.append(f"{attack}: {reason}")
+            missing.append(MissingAttack(attack, reason))
         else:
             changes += _attack_changes(attack, pair)
     changes += _usefulness_changes(pair)

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from audit.policy.decision import EXIT_CODES, Baseline, ComparedLimit, Decision, Verdict
+from audit.policy.grounds import Ground, Remedy
 from audit.policy.overall import count
+from audit.policy.reasons import REMEDIES
 
 WORSE = "worse than in the baseline"
 UNCOMPARED = "no limit could be compared with the baseline"
-_REMEDY = "measure it as in the baseline, or choose another baseline"
 
 
 def hold_against_baseline(verdict: Verdict, baseline: Baseline) -> Verdict:
@@ -72,10 +73,12 @@ def _decide_against(decision: Decision, change: ComparedLimit | None) -> Decisio
         decision,
         outcome="undecided",
         reason=change.reason,
-        remedy=_REMEDY,
+        remedy=REMEDIES[Remedy.AS_IN_BASELINE],
         waiver=None,
         cause="unmeasured",
         restates="",
+        ground=Ground.LOST,
+        remedy_id=Remedy.AS_IN_BASELINE,
     )
 
 
@@ -96,4 +99,6 @@ def _worsened(decision: Decision, change: ComparedLimit) -> Decision:
         waiver=None,
         cause=None,
         restates=restates,
+        ground=Ground.WORSE,
+        remedy_id=None,
     )

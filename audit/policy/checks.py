@@ -22,6 +22,8 @@ AGAIN = "fix this and scan again"
 BLIND = "blind"
 """The name of the check of whether the two sides can be told apart without the model."""
 _WRONG_SIDE = "wrong side"
+UNDER_CHANCE = "under chance"
+"""The name of the check of an area that lies far under chance."""
 _ONE_SIDED = ("held-out", "chance")
 """Kinds of nulls that neither a leak nor chance puts a number far below."""
 _Identity = tuple[str, ...]
@@ -218,7 +220,9 @@ def _wrong_side(tested: Sequence[tuple[str, Estimate]]) -> Check:
     metric, worst = min(tested, key=lambda pair: _p_below_null(pair[1]))
     p_value = min(1.0, 2 * len(tested) * _p_below_null(worst))
     interval = f"{worst.value:.3f} [{worst.low:.3f}, {worst.high:.3f}]"
+    name = _WRONG_SIDE
     if worst.is_area:
+        name = UNDER_CHANCE
         below = "an AUC below 0.5 also distinguishes documents"
         reason = f"{below}: {interval}; check that the splits are right"
         remedy = AGAIN
@@ -227,7 +231,7 @@ def _wrong_side(tested: Sequence[tuple[str, Estimate]]) -> Check:
         trained_on = "the unseen documents look trained on, unless this is chance"
         reason = f"{larger}: {interval}; {trained_on}"
         remedy = "check the list of training documents, draw other unseen documents, and scan again"
-    return Check(_WRONG_SIDE, p_value, "wrong side", reason, remedy, (metric,))
+    return Check(name, p_value, "wrong side", reason, remedy, (metric,))
 
 
 def _p_below_null(measured: Estimate) -> float:

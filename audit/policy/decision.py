@@ -11,6 +11,7 @@ from pydantic.dataclasses import dataclass
 
 from audit.measurements import STRICT, Estimate
 from audit.policy.checks import SettledRecord
+from audit.policy.grounds import Ground, Remedy
 from audit.policy.limits import TEXTS, Limit, Waiver
 from audit.policy.reading import PREFIX, PolicyIdentity
 
@@ -228,6 +229,8 @@ class Decision:
         about_text: whether it is a finding about the documents' own text, whatever the model.
         restates: the beginning of `reason` that outcome and bounds state already; empty where they
             state none of it.
+        ground: what `reason` says; code compares this and no sentence. None: not stated.
+        remedy_id: what `remedy` says; None where nothing is open.
     """
 
     limit: Limit
@@ -241,6 +244,8 @@ class Decision:
     about_text: bool = False
     cause: Cause | None = None
     restates: str = ""
+    ground: Ground | None = None
+    remedy_id: Remedy | None = None
 
     @property
     def count_range(self) -> str:

@@ -9,19 +9,19 @@ from audit.measurements import Check, Condition, Count, Coverage, Estimate, Unre
 from audit.policy.checks import AGAIN
 from audit.policy.decision import Decision, count_range
 from audit.policy.facts import NOT_RUN
-from audit.policy.findings import Finding, Ground, LeftOut, OtherAttacks, Remedy, Shortfall
+from audit.policy.findings import Finding, LeftOut, OtherAttacks, Shortfall
+from audit.policy.grounds import Ground, Remedy
 from audit.policy.limits import TEXTS, Limit
 from audit.record import SIGNIFICANCE, Reason, Result
 
 MORE = "audit more documents"
-NO_HELDOUT = TEXTS["no_heldout"]
-ALL = "rerun without --documents, --time or --budget quick"
 CONFIRMED = "the leak above the limit is confirmed"
 LITTLE = 0.25
 """Share of a category's values under which a pass names the category."""
 REMEDIES: dict[Remedy, str] = {
     Remedy.AGAIN: AGAIN,
-    Remedy.ALL: ALL,
+    Remedy.ALL: "rerun without --documents, --time or --budget quick",
+    Remedy.AS_IN_BASELINE: "measure it as in the baseline, or choose another baseline",
     Remedy.ASK_ALIKE: "ask the model as in training, and scan again",
     Remedy.AUDIT_WEIGHTS: TEXTS["audit_weights"],
     Remedy.GIVE_BASELINE: TEXTS["give_baseline"],
@@ -31,7 +31,7 @@ REMEDIES: dict[Remedy, str] = {
     Remedy.MORE: MORE,
     Remedy.MORE_OF_THEM: "attack more values: --budget full",
     Remedy.MORE_PROVIDERS: "audit more providers, as docaudit plan counts them",
-    Remedy.NO_HELDOUT: NO_HELDOUT,
+    Remedy.NO_HELDOUT: TEXTS["no_heldout"],
     Remedy.NO_OTHER_ATTACK: TEXTS["no_other_attack"],
     Remedy.REPORT_FAILURE: "report this failure with the record",
     Remedy.RUN_AGAIN: "run the scan again",
@@ -78,6 +78,8 @@ def write_decision(finding: Finding) -> Decision:
         about_text=facts.about_text,
         cause=finding.cause,
         restates=_restated(finding),
+        ground=finding.ground,
+        remedy_id=finding.remedy_id,
     )
 
 
@@ -112,7 +114,7 @@ def _reason_sentence(finding: Finding) -> str:
 
 def remedy_of(finding: Finding) -> str:
     """Say what would decide a limit; empty of one that is decided."""
-    match finding.remedy:
+    match finding.remedy_id:
         case None:
             return ""
         case Remedy.OF_ATTACK:
@@ -122,7 +124,7 @@ def remedy_of(finding: Finding) -> str:
         case Remedy.OTHER_ATTACK:
             names = " or ".join(finding.quoted(OtherAttacks).names)
             return TEXTS["other_attack"].format(attacks=names)
-    return REMEDIES[finding.remedy]
+    return REMEDIES[finding.remedy_id]
 
 
 def _quoted_check_or_condition(finding: Finding) -> Check | Condition:

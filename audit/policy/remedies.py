@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from audit.cards import Forgotten
-from audit.policy.findings import Finding, Remedy
+from audit.policy.findings import Finding
+from audit.policy.grounds import Remedy
 from audit.policy.guarantees import MEMBERSHIP
 
 
@@ -24,7 +25,7 @@ def with_remedy_at_hand(finding: Finding) -> Finding:
     for find_remedy in REMEDIES_AT_HAND:
         remedy = find_remedy(finding)
         if remedy is not None:
-            return replace(finding, remedy=remedy)
+            return replace(finding, remedy_id=remedy)
     return finding
 
 
@@ -34,15 +35,15 @@ def _with_longer_list(finding: Finding, forgotten: Forgotten) -> Finding | None:
     Say which limit this list can show.
     """
     if finding.cause == "uncovered":
-        return replace(finding, remedy=Remedy.LIST_COPIES)
+        return replace(finding, remedy_id=Remedy.LIST_COPIES)
     longer = None
     limit = finding.facts.limit
     least = forgotten.shown.get(limit.metric, 0.0)
     if least and (finding.cause == "wide" or least > (limit.max or 0.0)):
-        longer = replace(finding, least=least, remedy=Remedy.LIST_MORE_OR_LIMIT)
+        longer = replace(finding, least=least, remedy_id=Remedy.LIST_MORE_OR_LIMIT)
     # No limit of an owner's policy strengthens the blind check.
     if finding.cause == "confounded" and finding.facts.is_unvouched:
-        longer = replace(longer or finding, remedy=Remedy.LIST_MORE)
+        longer = replace(longer or finding, remedy_id=Remedy.LIST_MORE)
     return longer
 
 
@@ -52,7 +53,7 @@ def _unseen_documents(finding: Finding) -> Remedy | None:
     splits = [split for split, n in record.corpus.documents.items() if n and split != "public"]
     if splits != ["member"] or not record.target.is_model:
         return None
-    if finding.remedy not in (Remedy.MORE, Remedy.ASK_ALIKE):
+    if finding.remedy_id not in (Remedy.MORE, Remedy.ASK_ALIKE):
         return None
     return Remedy.NO_HELDOUT
 
@@ -61,7 +62,7 @@ def _all_that_there_are(finding: Finding) -> Remedy | None:
     """Send for what a bound or the budget left untried, before more is gathered."""
     if finding.cause == "unresolved" or finding.facts.about_text or not finding.facts.untried:
         return None
-    if finding.remedy not in (Remedy.MORE, Remedy.MORE_PROVIDERS, Remedy.MORE_OF_THEM):
+    if finding.remedy_id not in (Remedy.MORE, Remedy.MORE_PROVIDERS, Remedy.MORE_OF_THEM):
         return None
     return Remedy.ALL
 
@@ -71,7 +72,7 @@ def _split_models(finding: Finding) -> Remedy | None:
     record = finding.facts.record
     if finding.facts.limit.attack != MEMBERSHIP or not record.target.is_model:
         return None
-    if finding.remedy is not Remedy.MORE or finding.cause != "wide":
+    if finding.remedy_id is not Remedy.MORE or finding.cause != "wide":
         return None
     if any(card.role.startswith("split") for card in record.references):
         return None

@@ -8,9 +8,11 @@ from dataclasses import replace
 
 from audit.cards import SERVED
 from audit.measurements import WAY_OF_WRITING, Check, Count, Coverage, Estimate, Role, Unresolved
+from audit.policy.checks import UNDER_CHANCE
 from audit.policy.decision import Cause
 from audit.policy.facts import LimitFacts
-from audit.policy.findings import Finding, Ground, LeftOut, OtherAttacks, Remedy, Shortfall
+from audit.policy.findings import Finding, LeftOut, OtherAttacks, Shortfall
+from audit.policy.grounds import Ground, Remedy
 from audit.record import SIGNIFICANCE
 
 Rule = Callable[[LimitFacts], Finding | None]
@@ -250,12 +252,12 @@ def _with_objection(finding: Finding) -> Finding:
     objection = _first_finding((numbers_are_confounded, *OBJECTIONS), facts)
     if objection is None:
         return finding
-    remedy = objection.remedy
+    remedy = objection.remedy_id
     if objection.ground is Ground.CONFOUNDED:
-        remedy = finding.remedy
+        remedy = finding.remedy_id
         if facts.confounding is not None:
             remedy = Remedy.OF_RECORD
-    return replace(finding, also=objection, remedy=remedy, cause=objection.cause)
+    return replace(finding, also=objection, remedy_id=remedy, cause=objection.cause)
 
 
 # Rules on estimates.
@@ -381,7 +383,10 @@ def _open_by_check(facts: LimitFacts, check: Check) -> Finding:
     cause: Cause = "confounded"
     if check.cause == "alarm":
         cause = "alarm"
-    finding = _open_with_number(facts, Ground.CHECK, Remedy.OF_RECORD, cause)
+    remedy = Remedy.OF_RECORD
+    if check.name == UNDER_CHANCE:
+        remedy = Remedy.AGAIN
+    finding = _open_with_number(facts, Ground.CHECK, remedy, cause)
     return replace(finding, source=check)
 
 

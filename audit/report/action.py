@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from audit.policy.grounds import Remedy
 from audit.policy.reading import shipped_policies
-from audit.policy.reasons import ALL
 from audit.report.answer import decides_most
 from audit.report.facts.definitions import Facts
 from audit.report.recommend import PARTS, with_paths
@@ -45,7 +45,7 @@ def _next_scan(facts: Facts) -> Action | None:
     text = decides_most(facts)
     if not text:
         return None
-    if not any(limit.remedy == ALL for limit in facts.open):
+    if not any(limit.remedy_id is Remedy.ALL for limit in facts.open):
         return Action(text)
     policy = facts.verdict.policy
     if policy not in shipped_policies():

@@ -10,7 +10,7 @@ from pathlib import Path
 from audit.attacks.text import AttackText, Metric, sentence_case
 from audit.errors import listed
 from audit.policy import Verdict
-from audit.policy.reasons import ALL
+from audit.policy.grounds import Remedy
 from audit.record import AuditRecord
 from audit.report import numbers
 from audit.report.facts.definitions import Facts, NextStep, QuestionFacts
@@ -135,8 +135,8 @@ def decides_most(facts: Facts) -> str:
     if step is None:
         return ""
     remedy = step.remedy
-    if remedy == ALL:
-        remedy = _rerun_hint(facts) or ALL
+    if step.remedy_id is Remedy.ALL:
+        remedy = _rerun_hint(facts) or remedy
     reason = f"{step.reason}; " if step.reason else ""
     more = ""
     if step.documents is not None:

@@ -16,9 +16,9 @@ from audit.attacks import text_of
 from audit.attacks.figure_text import Form
 from audit.defenses.remedy import EFFORTS, STATES, AnsweredFinding, Evidence, FindingState, Remedy
 from audit.measurements import Estimate, Measurement
+from audit.policy import grounds
 from audit.policy.guarantees import CANARIES, EPSILON
 from audit.policy.reading import shipped_policies
-from audit.policy.reasons import NO_HELDOUT
 from audit.record import AuditRecord
 from audit.report import numbers
 from audit.report.answer import LABELS, UTILITY
@@ -131,7 +131,9 @@ def state_of(decision: Decision) -> FindingState | None:
         case "violated" | "waived":
             return decision.outcome
         case "undecided":
-            return "one-sided" if decision.remedy == NO_HELDOUT else decision.cause
+            if decision.remedy_id is grounds.Remedy.NO_HELDOUT:
+                return "one-sided"
+            return decision.cause
     return None
 
 

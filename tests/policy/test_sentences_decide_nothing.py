@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from audit.policy import demands, findings, remedies, rules
-from audit.policy.findings import Ground, Remedy
+from audit.policy.grounds import Ground, Remedy
 from audit.policy.reasons import REMEDIES, SENTENCES, WRITERS
 
 ROOT = Path(__file__).parents[2] / "audit"
@@ -36,8 +36,14 @@ METHODS = frozenset(
     }
 )
 """Methods that look into a text, or take it apart."""
+SPACING = {"report/sentences.py"}
+"""Modules that put other spaces into a sentence."""
+ROOMS = ("compare", "policy", "report")
+"""Rooms that read verdicts: there no variable of these names is looked into or compared either."""
 DECIDING = {"demands": demands, "findings": findings, "remedies": remedies, "rules": rules}
 """Modules that decide limits."""
+OF_BASELINE = {Ground.LOST, Ground.WORSE}
+"""Grounds whose sentence is that of the comparison with a baseline."""
 IN_WORDS = {Remedy.OF_ATTACK, Remedy.OF_RECORD, Remedy.OTHER_ATTACK}
 """Remedies in words that depend on the record."""
 
@@ -65,6 +71,57 @@ def looks_into_a_sentence(node: ast.AST) -> bool:
 def lines_that_look(source: str) -> list[int]:
     nodes = ast.walk(ast.parse(source))
     return [node.lineno for node in filter(looks_into_a_sentence, nodes)]
+
+
+def is_named_as_a_sentence(node: ast.expr) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id in SENTENCE_NAMES
+    return is_sentence(node)
+
+
+def turns_on_a_sentence(node: ast.AST) -> bool:
+    """Tell whether an expression compares a sentence, or looks into a variable that holds one."""
+    match node:
+        case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq()], comparators=[right]):
+            return is_named_as_a_sentence(left) or is_named_as_a_sentence(right)
+        case ast.Compare(left=left, ops=[ast.In() | ast.NotIn()], comparators=[right]):
+            return is_named_as_a_sentence(left) or is_named_as_a_sentence(right)
+        case ast.Call(func=ast.Attribute(value=ast.Name() as text, attr=method)):
+            return method in METHODS and is_named_as_a_sentence(text)
+    return False
+
+
+def lines_that_turn(source: str) -> list[int]:
+    nodes = ast.walk(ast.parse(source))
+    return [node.lineno for node in filter(turns_on_a_sentence, nodes)]
+
+
+@pytest.mark.parametrize(
+    ("source", "turns"),
+    [
+        pytest.param("decision.remedy in (MORE, ALL)", True, id="one of several sentences"),
+        pytest.param("decision.remedy == AGAIN", True, id="one sentence"),
+        pytest.param("check.reason == result.confounded", True, id="the same sentence"),
+        pytest.param("remedy.endswith(MORE)", True, id="the end of a variable"),
+        pytest.param("reason.startswith(attack)", True, id="the beginning of a variable"),
+        pytest.param("decision.remedy_id is Remedy.AGAIN", False, id="the name of a remedy"),
+        pytest.param("result.reason is None", False, id="whether there is one"),
+    ],
+)
+def test_what_turns_on_a_sentence_is_found(source: str, turns: bool) -> None:
+    assert bool(lines_that_turn(source)) is turns
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_module_that_reads_verdicts_turns_on_a_sentence(room: str) -> None:
+    places = []
+    for path in sorted((ROOT / room).rglob("*.py")):
+        module = path.relative_to(ROOT).as_posix()
+        if module in SHORTENING | SPACING:
+            continue
+        lines = lines_that_turn(path.read_text(encoding="utf-8"))
+        places += [f"{module}:{line}" for line in lines]
+    assert not places
 
 
 @pytest.mark.parametrize(
@@ -117,7 +174,11 @@ def test_a_sentence_in_a_module_is_found() -> None:
     assert [*sentences_of(source)] == ["the attack failed"]
 
 
-@pytest.mark.parametrize("ground", Ground, ids=lambda ground: ground.name)
+@pytest.mark.parametrize(
+    "ground",
+    [ground for ground in Ground if ground not in OF_BASELINE],
+    ids=lambda ground: ground.name,
+)
 def test_each_ground_has_one_sentence(ground: Ground) -> None:
     assert (ground in SENTENCES) != (ground in WRITERS)
 

@@ -331,7 +331,8 @@ def effects_on_attacks(
         effect = _effect_on_limit(records, kept, limit.attack, limit.metric)
         if effect is not None:
             effects[limit.attack, limit.metric] = effect
-    return tuple(effects.values()), differences.missing
+    missing = tuple(attack.words for attack in differences.missing)
+    return tuple(effects.values()), missing
 
 
 def _effect_on_limit(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from audit.attacks import TEXTS, text_of
 from audit.measurements import Estimate
 from audit.policy import Cause, Decision, Outcome, Overall, Verdict
+from audit.policy.grounds import Remedy
 from audit.record import AuditRecord
 from audit.report.sentences import finding_sentence, value_sentence
 
@@ -153,6 +154,11 @@ class OpenFacts:
         """Return what would decide the limit; empty where nothing known does."""
         return self.decision.remedy
 
+    @property
+    def remedy_id(self) -> Remedy | None:
+        """Name what would decide the limit, for code; None where nothing is open."""
+        return self.decision.remedy_id
+
 
 @dataclass(frozen=True)
 class NextStep:
@@ -160,6 +166,7 @@ class NextStep:
 
     Attributes:
         remedy: what to do.
+        remedy_id: the same, for code.
         decides: how many undecided limits it is the remedy of.
         open: undecided limits in all.
         reason: why the first of them is undecided, where that has to be mended first; else empty.
@@ -168,6 +175,7 @@ class NextStep:
     """
 
     remedy: str
+    remedy_id: Remedy | None
     decides: int
     open: int
     reason: str = ""

@@ -1,14 +1,24 @@
 """Find what is undecided, and what would decide most of it."""
 
 from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from audit.policy import Decision, Overall, Verdict
-from audit.policy.checks import AGAIN
-from audit.policy.reasons import ALL, MORE, NO_HELDOUT
+from audit.policy import Overall, Verdict
+from audit.policy.grounds import MORE_DOCUMENTS, OWN_WORDS, Remedy
 from audit.record import AuditRecord
 from audit.report.facts.definitions import NextStep, OpenFacts
 
 _WORST_FIRST: tuple[Overall, ...] = ("violated", "undecided", "waived", "passed")
+_FIRST = (Remedy.NO_HELDOUT, Remedy.ALL)
+"""Remedies that come before any other, however few limits they decide."""
+
+
+class _Advice(NamedTuple):
+    """What would decide a limit, in words; without a name where the record words it itself."""
+
+    name: Remedy | None
+    words: str
 
 
 def deciding_outcome(verdict: Verdict) -> Overall:
@@ -44,38 +54,47 @@ def next_step(record: AuditRecord, verdict: Verdict) -> NextStep | None:
         None where no limit is undecided, or nothing known would decide one.
     """
     limits = open_limits(record, verdict)
-    remedies = Counter(limit.remedy for limit in limits if limit.remedy)
-    for remedy in (NO_HELDOUT, ALL):
-        if remedies[remedy]:
-            return NextStep(remedy, remedies[remedy], len(limits))
-    if not remedies:
+    for first in _FIRST:
+        decided = [limit for limit in limits if limit.remedy_id is first]
+        if decided:
+            return NextStep(decided[0].remedy, first, len(decided), len(limits))
+    advice = Counter(_advice_on(limit) for limit in limits if limit.remedy)
+    if not advice:
         return None
-    ((remedy, decides),) = remedies.most_common(1)
+    ((commonest, decides),) = advice.most_common(1)
     return NextStep(
-        remedy=remedy,
+        remedy=commonest.words,
+        remedy_id=commonest.name,
         decides=decides,
         open=len(limits),
-        reason=_reason_to_mend(remedy, [limit.decision for limit in limits]),
-        documents=_documents_left(record, remedy),
+        reason=_reason_to_mend(commonest.name, limits),
+        documents=_documents_left(record, commonest.name),
     )
 
 
-def _reason_to_mend(remedy: str, decisions: list[Decision]) -> str:
+def _advice_on(limit: OpenFacts) -> _Advice:
+    """Return what would decide a limit, so that equal advice on several is counted together."""
+    if limit.remedy_id in OWN_WORDS:
+        return _Advice(None, limit.remedy)
+    return _Advice(limit.remedy_id, limit.remedy)
+
+
+def _reason_to_mend(name: Remedy | None, limits: Sequence[OpenFacts]) -> str:
     """Return the first reason that has to be mended before another scan.
 
     Empty for other remedies.
     """
-    if remedy != AGAIN:
+    if name is not Remedy.AGAIN:
         return ""
-    for decision in decisions:
-        if decision.remedy == AGAIN:
-            return decision.reason
+    for limit in limits:
+        if limit.remedy_id is Remedy.AGAIN:
+            return limit.decision.reason
     return ""
 
 
-def _documents_left(record: AuditRecord, remedy: str) -> int | None:
+def _documents_left(record: AuditRecord, name: Remedy | None) -> int | None:
     """Count the documents that more of them can be taken from; None where all were tried."""
-    if not remedy.endswith(MORE) or not tried_in_part(record):
+    if name not in MORE_DOCUMENTS or not tried_in_part(record):
         return None
     return sum(record.corpus.documents.get(split, 0) for split in ("member", "heldout"))
 
