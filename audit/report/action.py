@@ -7,7 +7,7 @@ from audit.policy.grounds import Remedy
 from audit.policy.reading import shipped_policies
 from audit.report.answer import decides_most
 from audit.report.facts.definitions import Facts
-from audit.report.recommend import PARTS, with_paths
+from audit.report.facts.recommend import PARTS, with_paths
 
 
 @dataclass(frozen=True)

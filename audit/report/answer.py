@@ -3,27 +3,18 @@
 For page one and for a terminal.
 """
 
-import tomllib
 from collections.abc import Iterator
-from pathlib import Path
 
-from audit.attacks.text import AttackText, Metric, sentence_case
+from audit.attacks.text import sentence_case
 from audit.errors import listed
 from audit.policy import Verdict
 from audit.policy.grounds import Remedy
 from audit.record import AuditRecord
 from audit.report import numbers
 from audit.report.facts.definitions import Facts, NextStep, QuestionFacts
+from audit.report.labels import LABELS
 from audit.report.numbers import NBSP, interval, reached, show
 from audit.report.sentences import finding_sentence
-
-_TABLES = tomllib.loads((Path(__file__).parent / "labels.toml").read_text(encoding="utf-8"))
-UTILITY = AttackText(
-    metrics={name: Metric(**metric) for name, metric in _TABLES.pop("utility").items()}
-)
-"""Labels of the measurements of what the model is good for."""
-LABELS: dict[str, dict[str, str]] = _TABLES
-"""Words for names in records and verdicts: by kind of name, then by name."""
 
 
 def headline(facts: Facts) -> str:

@@ -7,7 +7,7 @@ from audit.attacks import text_of
 from audit.policy import Decision, Verdict
 from audit.record import AuditRecord
 from audit.report import numbers
-from audit.report.answer import LABELS
+from audit.report.labels import LABELS
 from audit.report.tables import OUTCOME_LABELS
 
 VERDICTS = LABELS["verdicts"]

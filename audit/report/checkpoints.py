@@ -12,8 +12,8 @@ from audit.measurements import Estimate, Unresolved
 from audit.policy import EXIT_CODES, Decision, Limit, Overall, Verdict
 from audit.record import AuditRecord
 from audit.report import numbers
-from audit.report.answer import LABELS
 from audit.report.facts.questions import deciding_numbers
+from audit.report.labels import LABELS
 
 AXIS_WORDS = LABELS["axes"]
 """The word before a position on an axis; that of an axis that is not here is its own name."""

@@ -12,8 +12,8 @@ from audit.attacks import text_of
 from audit.attacks.text import ACCESS_LABELS, Threat
 from audit.measurements import STRICT, Coverage, Estimate
 from audit.record import AuditRecord, Result
-from audit.report.answer import LABELS
 from audit.report.facts.definitions import Facts, title_of
+from audit.report.labels import LABELS
 from audit.report.remedies import read_shipped
 
 Written = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]

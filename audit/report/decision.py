@@ -14,8 +14,9 @@ from audit.measurements import Estimate
 from audit.policy import Decision, Overall, Verdict
 from audit.record import AuditRecord
 from audit.report import numbers
-from audit.report.answer import LABELS, explanation, headline
+from audit.report.answer import explanation, headline
 from audit.report.facts.definitions import Facts, KindFacts, QuestionFacts
+from audit.report.labels import LABELS
 from audit.report.leaks import findings_outside, looser_policy
 from audit.report.residual import unexamined
 from audit.report.tables import RAN_LABELS, DecisionRow, decision_row

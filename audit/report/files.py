@@ -25,9 +25,9 @@ from audit.measurements import Estimate, Measurement
 from audit.policy import Policy, Verdict
 from audit.progress import observer
 from audit.record import AuditRecord, dumps
-from audit.report.answer import UTILITY
 from audit.report.changes import Changes
 from audit.report.html import render, report_context
+from audit.report.labels import UTILITY
 
 PANGO = (
     "PDF: pango is missing; install it (Debian: libpango-1.0-0 libpangoft2-1.0-0; macOS: brew "

@@ -20,7 +20,7 @@ from audit.files import shipped_folder, table_beside
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord, Result
 from audit.report import tables
-from audit.report.answer import LABELS, UTILITY, decides_most, findings, name_documents
+from audit.report.answer import decides_most, findings, name_documents
 from audit.report.changes import Changes
 from audit.report.coverage import legal_view
 from audit.report.decision import decision_view
@@ -28,6 +28,7 @@ from audit.report.facts.build import facts_of
 from audit.report.facts.definitions import Facts
 from audit.report.facts.guarantee import GuaranteeFacts, guarantee_of
 from audit.report.figures import DrawnFigure, draw, unspecified
+from audit.report.labels import LABELS, UTILITY
 from audit.report.leaks import documents_used, plausibility, tried_in_part
 from audit.report.numbers import NBSP
 from audit.report.pictures import changes_of
@@ -66,6 +67,7 @@ class CompletedView:
     """A completed attack as text.
 
     Attributes:
+        confounded: what else than memory can explain its numbers; None where nothing can.
         parts: title, text, figures and tables of each; one that other attacks share is folded.
     """
 
@@ -77,6 +79,7 @@ class CompletedView:
     method: Markup
     table: tables.MeasurementTable
     figures: tuple[DrawnFigure, ...]
+    confounded: str | None
     parts: Sequence[Mapping[str, Any]]
 
 
@@ -314,6 +317,7 @@ def _completed_view(
         method=text.method(result),
         table=tables.measurement_table(result.measurements, report),
         figures=figures,
+        confounded=verdict.settled.confounded(result.attack),
         parts=parts,
     )
 

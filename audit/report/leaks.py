@@ -10,8 +10,8 @@ from typing import Literal
 from audit.policy import Decision, Verdict
 from audit.policy.decision import Baseline
 from audit.record import AuditRecord, Result
-from audit.report.answer import LABELS
 from audit.report.facts.definitions import Facts, MeasuredLeak, title_of
+from audit.report.labels import LABELS
 from audit.report.numbers import duration, share_tried, show
 
 

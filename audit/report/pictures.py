@@ -12,8 +12,8 @@ from audit.defenses.remedy import Evidence, Remedy
 from audit.measurements import Estimate
 from audit.policy import Verdict
 from audit.report import numbers
-from audit.report.answer import UTILITY
-from audit.report.recommend import Finding, Recommendation
+from audit.report.facts.actions import Finding, Recommendation
+from audit.report.labels import UTILITY
 
 MOST_CHANGES = 6
 """Numbers before and after in one picture."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from audit.attacks import TEXTS, text_of
 from audit.policy import Decision, Policy, Verdict
 from audit.record import AuditRecord
-from audit.report.answer import LABELS
 from audit.report.coverage import CoverageRow, coverage, why_not_run
 from audit.report.facts.definitions import Facts
+from audit.report.labels import LABELS
 from audit.report.leaks import tried_in_part
 
 REMAINS = LABELS["remains"]

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from audit.compare.comparison import OUTCOMES, Comparison
-from audit.report.answer import LABELS
+from audit.report.labels import LABELS
 from audit.report.templates import render_markdown, render_text
 
 Format = Literal["text", "json", "markdown"]

@@ -12,7 +12,7 @@ from audit.attacks.text import AttackText
 from audit.measurements import Estimate, Measurement, Unresolved
 from audit.policy import Decision
 from audit.report import numbers
-from audit.report.answer import LABELS
+from audit.report.labels import LABELS
 from audit.report.templates import ResultIndex
 
 OUTCOME_LABELS = LABELS["outcomes"]

@@ -17,9 +17,9 @@ from audit.measurements import Estimate, Unresolved
 from audit.policy import Limit, Verdict
 from audit.record import AuditRecord
 from audit.report import figures, numbers, tables
-from audit.report.answer import UTILITY
 from audit.report.checkpoints import AXIS_WORDS, Stop, answer, check_comparable, weaknesses
 from audit.report.files import TREND_NAMES, remove_stale, write_pages
+from audit.report.labels import UTILITY
 from audit.report.templates import environment, template_errors
 
 PDF_NAME, HTML_NAME = TREND_NAMES

@@ -17,8 +17,8 @@ from audit.defenses.remedy import AnsweredFinding, Remedy
 from audit.defenses.rewording import reworded
 from audit.engine.interface import Progress
 from audit.extensions.countermeasures.interface import RetrainedModel, TrainingDefense
+from audit.report.facts.recommend import recommend
 from audit.report.html import html
-from audit.report.recommend import recommend
 from audit.targets.interface import Target
 
 

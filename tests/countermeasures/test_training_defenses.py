@@ -46,7 +46,7 @@ from audit.extensions.papers.utterance_training import NluRecipe, fit_nlu
 from audit.references.recipes import AnsweringRecipe
 from audit.references.trainer import fit_answering, samples_of
 from audit.references.training import train_baseline
-from audit.report.recommend import remedies
+from audit.report.facts.recommend import remedies
 from audit.targets.answering.loading import load_answering
 from audit.targets.interface import AnswerLoss
 from audit.targets.opening import open_model

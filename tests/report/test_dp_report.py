@@ -21,8 +21,8 @@ from audit.cards import PrivacyCard
 from audit.extensions.private.countermeasure import asked_of_training, bound, provable, proves
 from audit.policy import Limit, Waiver, contradiction, evaluate, load
 from audit.policy.checks import settle
+from audit.report.facts.recommend import recommend
 from audit.report.html import html
-from audit.report.recommend import recommend
 from audit.stats.dp_bounds import Guarantee
 from audit.stats.epsilon import lower_bound
 

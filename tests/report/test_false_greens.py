@@ -21,6 +21,7 @@ from audit.record import Result
 from audit.report.coverage import legal_view
 from audit.report.facts.build import facts_of
 from audit.report.facts.leaks import leaks, unlimited, within
+from audit.report.facts.recommend import recommend
 from audit.report.html import html
 from audit.report.leaks import (
     MOST_LISTED,
@@ -30,7 +31,6 @@ from audit.report.leaks import (
     plausibility,
 )
 from audit.report.markdown import dpia
-from audit.report.recommend import recommend
 from audit.workflows.gate import load_policy
 
 LIMIT = Limit("reconstruction", "excess_pr.unique", "One limit alone.", max=0.05)

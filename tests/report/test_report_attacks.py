@@ -18,8 +18,8 @@ from shown_pages import HOSTILE, Seen, check_text
 from audit.attacks import TEXTS
 from audit.attacks.figure_text import HistogramFigure
 from audit.measurements import Count, Diagnostic, Unresolved
+from audit.report.facts.recommend import findings, recommend
 from audit.report.html import html
-from audit.report.recommend import findings, recommend
 from audit.report.revealed import write_revealed
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]

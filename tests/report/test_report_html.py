@@ -13,7 +13,7 @@ from shown_pages import HOSTILE, Seen, check_text
 
 from audit.attacks.figure_text import CurveFigure, CurvePanel
 from audit.attacks.text import CATEGORY_LABELS
-from audit.measurements import Curve, CurvePoint, Histogram, Unresolved
+from audit.measurements import Check, Curve, CurvePoint, Histogram, Unresolved
 from audit.policy import Limit, Policy
 from audit.record import Result
 from audit.report import figures
@@ -47,6 +47,16 @@ def generic() -> Case:
     )
     policy = Policy(1, "p", (Limit("../side_channel", "gain.person", "why", max=0.5),))
     return examples.judged(examples.record(result, battery=("../side_channel",)), policy)
+
+
+def test_a_check_that_fires_is_named_above_the_numbers_that_it_explains() -> None:
+    shift = Check("shift", 0.001, "confounded", "the splits are of two years", "draw others")
+    record = examples.violated()[0]
+    (first, *others) = record.attacks
+    checked = dataclasses.replace(first, checks=(shift,))
+    record = dataclasses.replace(record, attacks=(checked, *others))
+    text = Seen(html(*examples.judged(record))).text
+    assert "No limit can be met on these numbers: the splits are of two years." in text
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from audit.defenses.remedy import Evidence, FindingState, Remedy
 from audit.errors import RecordError
 from audit.measurements import Estimate
 from audit.policy import Gap, Limit, Policy
-from audit.report.recommend import (
+from audit.report.facts.actions import STATE_LABELS
+from audit.report.facts.recommend import (
     DEFEND,
-    STATE_LABELS,
     Recommendation,
     effect_sentence,
     findings,

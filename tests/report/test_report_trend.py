@@ -26,9 +26,9 @@ from audit.measurements import Unresolved
 from audit.policy import Limit, Verdict
 from audit.policy.checks import settle
 from audit.report import svg, trend
-from audit.report.answer import LABELS
 from audit.report.checkpoints import Stop, answer, axis_positions, check_comparable, weaknesses
 from audit.report.files import pdf
+from audit.report.labels import LABELS
 from audit.report.numbers import NBSP
 from audit.report.trend import panels_of
 

@@ -16,7 +16,8 @@ from audit.cli.console.tables import NOTE_STYLES, STYLES, Row, show_table
 from audit.cli.console.terminal import fold_line, make_console, print_line, say, show_commands
 from audit.errors import printable
 from audit.report import numbers
-from audit.report.answer import LABELS, explanation, findings, headline, name_documents
+from audit.report.answer import explanation, findings, headline, name_documents
+from audit.report.labels import LABELS
 
 if TYPE_CHECKING:
     from audit.measurements import Estimate

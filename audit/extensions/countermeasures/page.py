@@ -21,9 +21,9 @@ from audit.policy import contradiction
 from audit.policy.checks import settle
 from audit.record import AuditRecord
 from audit.report import numbers, tables
-from audit.report.answer import UTILITY
 from audit.report.files import remove_stale, write_pages
 from audit.report.html import guarantee_view
+from audit.report.labels import UTILITY
 from audit.report.tables import OUTCOME_LABELS
 from audit.report.templates import environment, template_errors
 

@@ -11,8 +11,8 @@ from audit.report.facts.definitions import Facts
 from audit.report.facts.kinds import kinds_of, nothing_returned
 from audit.report.facts.leaks import signs_of_training, unlimited, within
 from audit.report.facts.questions import questions_of
+from audit.report.facts.recommend import recommend
 from audit.report.facts.undecided import deciding_outcome, next_step, open_limits
-from audit.report.recommend import recommend
 
 if TYPE_CHECKING:  # It loads types that no gate needs.
     from audit.compare.defended import MeasuredDefense

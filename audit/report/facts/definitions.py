@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from audit.attacks import TEXTS, text_of
 from audit.measurements import Estimate
 from audit.policy import Cause, Decision, Outcome, Overall, Verdict
 from audit.policy.grounds import Remedy
 from audit.record import AuditRecord
+from audit.report.facts.actions import Recommendation
 from audit.report.sentences import finding_sentence, value_sentence
-
-if TYPE_CHECKING:
-    from audit.report.recommend import Recommendation
 
 WORST_FIRST: tuple[Outcome, ...] = (
     "violated",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,16 +21,16 @@ from audit.policy.guarantees import CANARIES, EPSILON
 from audit.policy.reading import shipped_policies
 from audit.record import AuditRecord
 from audit.report import numbers
-from audit.report.answer import LABELS, UTILITY
+from audit.report.facts.actions import Finding, Recommendation
 from audit.report.facts.definitions import EXTRACTING, RECOGNISING, decided_attacks
 from audit.report.facts.leaks import unlimited, within
+from audit.report.labels import LABELS, UTILITY
 from audit.report.remedies import remedies
 
 if TYPE_CHECKING:
     from audit.compare.defended import Effect, MeasuredDefense
     from audit.policy import Decision, Verdict
 
-STATE_LABELS = LABELS["findings"]
 DEFEND = "MODEL_DIR DATA_DIR --policy {policy} --budget {budget} --seed {seed}"
 """What makes the scans of `docaudit defend` comparable with this one."""
 MOST_LOSS = 0.1
@@ -38,52 +38,6 @@ MOST_LOSS = 0.1
 PROSPECTS = LABELS["prospects"]
 """Whether a remedy can change the verdict: by the state of the findings it answers, or by what is
 known of it."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Something the audit found that may call for an action.
-
-    Attributes:
-        aside: whether the verdict is the same without it: it is waived, or of the text, and the
-            policy only reports it.
-    """
-
-    attack: str
-    metric: str
-    state: FindingState
-    aside: bool = False
-
-    @property
-    def words(self) -> str:
-        """Name the metric and its state."""
-        state = STATE_LABELS[self.state]
-        return f"{text_of(self.attack).label(self.metric)} ({state})" if self.attack else state
-
-
-@dataclass(frozen=True)
-class Recommendation:
-    """A remedy for this scan.
-
-    Attributes:
-        remedy: the remedy.
-        findings: those that it answers; never empty.
-        measured: in sentences, what it was measured to do to this model.
-        expected: in sentences, its effect on other models.
-        effect: the same in one sentence for page one; that none was measured, where none was.
-        verdict: whether it can change the verdict, in one sentence.
-        command: what measures it on this model; empty where no command does.
-        rank: the smallest first.
-    """
-
-    remedy: Remedy
-    findings: tuple[Finding, ...]
-    measured: tuple[str, ...]
-    expected: tuple[str, ...]
-    effect: str
-    verdict: str
-    command: str
-    rank: tuple[int, ...] = field(repr=False, default=())
 
 
 def findings(record: AuditRecord, verdict: Verdict) -> tuple[Finding, ...]:

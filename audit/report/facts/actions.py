@@ -1,0 +1,57 @@
+"""Define a finding that calls for an action, and the action that is recommended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from audit.attacks import text_of
+from audit.defenses.remedy import FindingState, Remedy
+from audit.report.labels import LABELS
+
+STATE_LABELS = LABELS["findings"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something the audit found that may call for an action.
+
+    Attributes:
+        aside: whether the verdict is the same without it: it is waived, or of the text, and the
+            policy only reports it.
+    """
+
+    attack: str
+    metric: str
+    state: FindingState
+    aside: bool = False
+
+    @property
+    def words(self) -> str:
+        """Name the metric and its state."""
+        state = STATE_LABELS[self.state]
+        return f"{text_of(self.attack).label(self.metric)} ({state})" if self.attack else state
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """A remedy for this scan.
+
+    Attributes:
+        remedy: the remedy.
+        findings: those that it answers; never empty.
+        measured: in sentences, what it was measured to do to this model.
+        expected: in sentences, its effect on other models.
+        effect: the same in one sentence for page one; that none was measured, where none was.
+        verdict: whether it can change the verdict, in one sentence.
+        command: what measures it on this model; empty where no command does.
+        rank: the smallest first.
+    """
+
+    remedy: Remedy
+    findings: tuple[Finding, ...]
+    measured: tuple[str, ...]
+    expected: tuple[str, ...]
+    effect: str
+    verdict: str
+    command: str
+    rank: tuple[int, ...] = field(repr=False, default=())
