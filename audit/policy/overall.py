@@ -4,7 +4,7 @@ import datetime as dt
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from audit.policy.checks import SettledRecord
 from audit.policy.decision import (
@@ -115,49 +115,83 @@ def verdict_on_model(
     """
     on_model = [decision for decision in decisions if not decision.about_text]
     on_text = [decision for decision in decisions if decision.about_text]
-    counts = count(on_model)
-    overall, reason = _worst_outcome(
-        counts, "no limit of the policy could be checked on this model"
-    )
-    counted = counts.sentence if _is_checked(counts) else ""
-    before = ""
-    after = ""
-    if overall in ("passed", "waived"):
-        counted = name_unexamined(counts, settled.record, on_model)
-        reason = counted
-        after = _name_unproven(settled.record, unasked)
-    if contradicted is not None:
-        overall = "violated"
-        before = f"{contradicted}; "
-    text: Overall | None = None
-    text_reason = ""
-    if on_text:
-        text, text_reason = _worst_outcome(count(on_text), "no limit on the text could be checked")
-    worst = overall
+    headline = _headline_on_model(settled.record, on_model, unasked, contradicted)
+    text, text_reason = _outcome_on_text(on_text)
+    worst = headline.overall
     deciding = on_model
     gates = policy.text == "fail"
     if gates:
         deciding = [*decisions]
         if text is not None:
-            worst = min(overall, text, key=_WORST_FIRST.index)
+            worst = min(worst, text, key=_WORST_FIRST.index)
     code, uncovered = exit_code(policy, worst, deciding)
-    after = f"{after}{uncovered}"
+    after = f"{headline.after}{uncovered}"
     return Verdict(
         policy.name,
-        overall,
+        headline.overall,
         tuple(decisions),
         code,
-        f"{before}{reason}{after}",
+        f"{headline.before}{headline.reason}{after}",
         settled,
         text,
         text_reason,
         contradicted,
-        counts,
-        counted,
+        headline.counts,
+        headline.counted,
         text_counts=gates,
-        before=before,
+        before=headline.before,
         after=after,
     )
+
+
+class _Headline(NamedTuple):
+    """What the limits on the model come to, and the sentence that says so.
+
+    Attributes:
+        overall: the outcome.
+        counts: the limits by what became of them.
+        reason: the middle of the sentence.
+        counted: the counts in words, as `reason` has them; empty where it has none.
+        before, after: what stands before and behind `reason`.
+    """
+
+    overall: Overall
+    counts: Counts
+    reason: str
+    counted: str
+    before: str = ""
+    after: str = ""
+
+
+def _headline_on_model(
+    record: AuditRecord,
+    decisions: Sequence[Decision],
+    unasked: Sequence[Demand],
+    contradicted: str | None,
+) -> _Headline:
+    """Sum up the limits on the model: a false guarantee is violated, whatever they come to."""
+    counts = count(decisions)
+    overall, reason = _worst_outcome(
+        counts, "no limit of the policy could be checked on this model"
+    )
+    counted = ""
+    if _is_checked(counts):
+        counted = counts.sentence
+    headline = _Headline(overall, counts, reason, counted)
+    if overall in ("passed", "waived"):
+        counted = name_unexamined(counts, record, decisions)
+        after = _name_unproven(record, unasked)
+        headline = headline._replace(reason=counted, counted=counted, after=after)
+    if contradicted is None:
+        return headline
+    return headline._replace(overall="violated", before=f"{contradicted}; ")
+
+
+def _outcome_on_text(decisions: Sequence[Decision]) -> tuple[Overall | None, str]:
+    """Return the outcome of the limits on the text, and the reason; None where there are none."""
+    if not decisions:
+        return None, ""
+    return _worst_outcome(count(decisions), "no limit on the text could be checked")
 
 
 def count(decisions: Sequence[Decision]) -> Counts:

@@ -386,27 +386,32 @@ def cell(
 def compact_table(spec: TableSpec, index: ResultIndex, report: AttackText) -> CompactTable:
     """Fill one table of a part, without rows for which nothing was measured."""
     rows: list[CompactRow] = []
-    measured: list[Estimate | Unresolved] = []
+    gaps: dict[str, None] = {}
     for row in spec.rows:
-        items = [
-            _find_measurement(index, row.name(column.metric, column.after))
-            for column in spec.columns
-        ]
-        present = [item for item in items if item is not None]
-        if present:
+        items = _measurements_of_row(row, spec.columns, index)
+        if any(item is not None for item in items):
             rows.append(_compact_row(row, spec.columns, items, report))
-            measured += present
+        for item in items:
+            if isinstance(item, Unresolved):
+                gaps[gap(item)] = None
     common = _common_units(rows)
     if common:
         rows = [replace(row, units="") for row in rows]
-    gaps = [gap(item) for item in measured if isinstance(item, Unresolved)]
     return CompactTable(
         caption=spec.caption,
         units=common,
         columns=tuple(column.label for column in spec.columns),
         rows=tuple(rows),
-        gaps=tuple(dict.fromkeys(gaps)),
+        gaps=tuple(gaps),
     )
+
+
+def _measurements_of_row(
+    row: TableRow, columns: Sequence[TableColumn], index: ResultIndex
+) -> list[Estimate | Unresolved | None]:
+    """Return the measurement of each cell of a row; None where the record lacks it."""
+    names = [row.name(column.metric, column.after) for column in columns]
+    return [_find_measurement(index, name) for name in names]
 
 
 def _compact_row(
