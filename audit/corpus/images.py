@@ -5,6 +5,8 @@ stored raster. `PIL.Image.open` does likewise, `transformers.image_utils.load_im
 validation refuses an image with an orientation wherever `size` does not tell which raster is meant,
 and a decoded page no longer carries the tag: nothing turns it after words were removed from it.
 TIFF is the exception: Pillow itself applies its tag.
+An image file of several pages is refused unless a page of it is asked for: models would be shown
+the first one alone, and boxes would be of another.
 """
 
 from __future__ import annotations
@@ -39,6 +41,10 @@ MODES = frozenset(
 )
 
 _TOO_LARGE = TEXTS["too_large"].format(most=MAX_PIXELS // 1_000_000)
+MOST_PAGES = 5_000
+"""The most pages of one file: a long book has 2,000."""
+_SMALLER_COPY, _MASK = 1, 4
+"""Bits of the tag NewSubfileType: pictures of a TIFF that are no pages of their own."""
 _UNREADABLE = "not readable as an image ({})".format(", ".join(FORMATS))
 # What Pillow raises on damaged files, besides OSError; no parser of it documents a closed list.
 _WRONG = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
@@ -95,12 +101,7 @@ def _open_stream(stream: BinaryIO) -> Iterator[Image.Image]:
         warnings.simplefilter("ignore")
         try:
             with Image.open(stream, formats=FORMATS) as image:
-                if image.width * image.height > MAX_PIXELS:
-                    raise ManifestError(_TOO_LARGE)
-                if image.mode not in MODES:
-                    raise ManifestError(
-                        f"pixels of mode {image.mode}: save the image with 8 bits a channel"
-                    )
+                _check_raster(image)
                 yield image
         except Image.DecompressionBombError:
             raise ManifestError(_TOO_LARGE) from None
@@ -108,9 +109,69 @@ def _open_stream(stream: BinaryIO) -> Iterator[Image.Image]:
             raise ManifestError(_UNREADABLE) from None
 
 
+def _check_raster(image: Image.Image) -> None:
+    """Refuse an image that is too large, or has not 8 bits a channel."""
+    if image.width * image.height > MAX_PIXELS:
+        raise ManifestError(_TOO_LARGE)
+    if image.mode not in MODES:
+        raise ManifestError(f"pixels of mode {image.mode}: save the image with 8 bits a channel")
+
+
+def _frames_of(image: Image.Image) -> list[int]:
+    """List the numbers of the pictures in an open file that are pages.
+
+    Smaller copies and masks of a TIFF are none, nor are other pictures of a photograph. Each
+    picture of an animation is one.
+
+    Raises:
+        ManifestError: they are too many.
+    """
+    if image.format == "MPO" or not getattr(image, "is_animated", False):
+        return [0]
+    if image.format != "TIFF":
+        return list(range(getattr(image, "n_frames", 1)))
+    frames: list[int] = []
+    for number in range(MOST_PAGES + 1):
+        try:
+            image.seek(number)
+        except EOFError:
+            return frames or [0]
+        kind = image.tag_v2.get(254, 0)  # type: ignore[attr-defined]
+        if not (isinstance(kind, int) and kind & (_SMALLER_COPY | _MASK)):
+            frames.append(number)
+    raise ManifestError(TEXTS["too_many_pages"].format(most=MOST_PAGES))
+
+
+def _check_single(image: Image.Image) -> None:
+    """Refuse an open file of several pages.
+
+    Raises:
+        ManifestError: it has several.
+    """
+    frames = _frames_of(image)
+    if len(frames) > 1:
+        raise ManifestError(TEXTS["several_pages"].format(n=len(frames)))
+    _turn_to(image, frames[0])
+
+
+def _turn_to(image: Image.Image, frame: int) -> None:
+    """Turn an open file to one of its pictures, and check it."""
+    if image.tell() != frame:
+        image.seek(frame)
+        _check_raster(image)
+
+
+@contextmanager
+def _open_single(path: Path) -> Iterator[Image.Image]:
+    """Open the image of a file of one page whose header passed."""
+    with _open_header(path) as image:
+        _check_single(image)
+        yield image
+
+
 @contextmanager
 def _open_header(path: Path) -> Iterator[Image.Image]:
-    """Open the image of a file whose header passed.
+    """Open the image of a file whose header passed, which may have several pages.
 
     Every reason why there is none becomes a ManifestError.
     """
@@ -134,9 +195,9 @@ def read_header(path: Path) -> ImageFile:
 
     Raises:
         ManifestError: missing, no regular file, not one of `FORMATS`, over `MAX_PIXELS`, not 8 bits
-            a channel.
+            a channel, or of several pages.
     """
-    with _open_header(path) as image:
+    with _open_single(path) as image:
         width, height = image.size
         orientation = _orientation(image)
         with path.open("rb") as stream:
@@ -170,43 +231,50 @@ def kind_of(content: bytes) -> str:
 
 
 def page_count(path: Path) -> int:
-    """Return the number of pages in an image file: those of a TIFF, else one.
+    """Return the number of pages in an image file: those of a TIFF, else usually one.
 
     Raises:
-        ManifestError: as `read_header`.
+        ManifestError: as `read_header`, or it has too many pages.
     """
     with _open_header(path) as image:
-        if image.format != "TIFF":
-            return 1
-        return int(getattr(image, "n_frames", 1))
+        return len(_frames_of(image))
 
 
-def decode(path: Path, number: int = 0) -> Image.Image:
+def decode(path: Path) -> Image.Image:
     """Decode the image at `path`, as RGB without any tag.
 
     Transparency is laid over white, as on paper.
 
-    Args:
-        path: the file.
-        number: number of the page in a TIFF of several, from 0.
-
     Raises:
         ManifestError: as `read_header`, or the file is damaged.
     """
+    with _open_single(path) as image:
+        return _as_page(image)
+
+
+def decode_pages(path: Path) -> Iterator[Image.Image]:
+    """Decode each page of an image file as `decode` does, one after the other.
+
+    Raises:
+        ManifestError: as `read_header`, or the file is damaged or has too many pages.
+    """
     with _open_header(path) as image:
-        if number:
-            image.seek(number)
-            if image.width * image.height > MAX_PIXELS:
-                raise ManifestError(_TOO_LARGE)
-        image.load()
-        if image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info:
-            page = Image.alpha_composite(
-                Image.new("RGBA", image.size, "white"), image.convert("RGBA")
-            ).convert("RGB")
-        else:
-            page = image.convert("RGB")
-        page.info.clear()
-        return page
+        for frame in _frames_of(image):
+            _turn_to(image, frame)
+            yield _as_page(image)
+
+
+def _as_page(image: Image.Image) -> Image.Image:
+    """Decode the picture that an open file is turned to, as RGB without any tag."""
+    image.load()
+    if image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info:
+        page = Image.alpha_composite(
+            Image.new("RGBA", image.size, "white"), image.convert("RGBA")
+        ).convert("RGB")
+    else:
+        page = image.convert("RGB")
+    page.info.clear()
+    return page
 
 
 def image_path(corpus: Corpus, document: Document) -> Path:

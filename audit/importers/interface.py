@@ -290,7 +290,13 @@ def _write(
 
 
 def _write_in_place(dst: Path, data_set: _DataSet, pages: Sequence[Page]) -> None:
-    """Write manifest and documents into the source, whose images stay where they are."""
+    """Write manifest and documents into the source, whose images stay where they are.
+
+    Raises:
+        UsageError: an image has several pages, each of which needs a file of its own.
+    """
+    if any(page.image is not None and not page.path for page in pages):
+        raise UsageError(TEXTS["sheets"], TEXTS["sheets_hint"])
     paths = {page.name: page.path for page in pages}
     documents = [
         replace(document, image=document.image and paths[document.id])

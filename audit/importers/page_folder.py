@@ -1,7 +1,7 @@
 """The pages of an ordinary folder: images and texts, and what lies beside them."""
 
 from collections.abc import Collection, Iterator, Mapping
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, get_args
 
 from pydantic import TypeAdapter, ValidationError
@@ -22,6 +22,7 @@ from audit.importers.pages import (
     part_named,
     text_words,
 )
+from audit.importers.sheets import split_image
 from audit.importers.source import FOLDER, Source
 from audit.progress import steps
 
@@ -60,11 +61,10 @@ class PageFolder(Importer):
                 keys = {"id": name}
                 if place.folder and meaning != "none":
                     keys[meaning] = place.folder
-                page = _page_of(source, path, _read_document(source, path, jsons, keys))
-                page.part = place.part or ("public" if has_train else None)
-                if page.label is not None and source.task == "document-classification":
-                    source.tags = tuple(sorted({*source.tags, page.label}))
-                yield page
+                for page in _pages_at(source, path, jsons, keys):
+                    page.part = place.part or ("public" if has_train else None)
+                    _add_class(source, page)
+                    yield page
 
 
 class _Place(NamedTuple):
@@ -104,9 +104,47 @@ def _meaning_of_folders(source: Source, places: Collection[_Place]) -> str:
     return (source.options.provider or usual).replace(FOLDER, "provider")
 
 
-def _page_of(source: Source, path: str, document: Document) -> Page:
-    """Make the page of a document that somebody described."""
-    image = None if path.lower().endswith(TEXT) else source.root / path
+def _add_class(source: Source, page: Page) -> None:
+    """Add the class of a page to the names of the model's classes, where it has classes."""
+    if page.label is not None and source.task == "document-classification":
+        source.tags = tuple(sorted({*source.tags, page.label}))
+
+
+def _pages_at(
+    source: Source, path: str, jsons: Collection[str], keys: Mapping[str, Any]
+) -> Iterator[Page]:
+    """Yield the page of a file, or all pages of an image of several.
+
+    Args: see `_read_document`.
+
+    Raises:
+        ManifestError: a file cannot be read, or JSON of one page lies beside an image of several.
+    """
+    sheets = [] if path.lower().endswith(TEXT) else split_image(source, path)
+    if not sheets:
+        document = _read_document(source, path, jsons, keys)
+        image = None if path.lower().endswith(TEXT) else source.root / path
+        yield _page_of(document, image, path)
+        return
+    beside = _json_beside(PurePosixPath(path), jsons)
+    if beside:
+        raise ManifestError(f"{beside}: of one page, but the image has {len(sheets)}")
+    for sheet in sheets:
+        values = {**keys, "id": sheet.name, "split": "public"}
+        page = _page_of(_document_type.validate_python(values), sheet.image, "")
+        page.place = sheet.place
+        page.source = path
+        yield page
+
+
+def _page_of(document: Document, image: Path | None, path: str) -> Page:
+    """Make the page of a document that somebody described.
+
+    Args:
+        document: the document.
+        image: its image, None of a text.
+        path: path of its file within the source; empty where it shares its file.
+    """
     return Page(
         document.id,
         image,

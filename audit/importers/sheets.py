@@ -1,18 +1,19 @@
-"""Documents of several pages beside one word file: PDFs, and TIFFs of several pages."""
+"""Documents of several pages: PDFs beside one word file, and images of several pages."""
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
-from audit.corpus.images import decode, page_count
-from audit.errors import ManifestError
+from audit.corpus.images import decode_pages, page_count
 from audit.importers.files import files_in
 from audit.importers.pages import Page, ids_of, part_of
-from audit.importers.pdf import MAX_PAGES, NAMED_PDF, pages_of_pdf
+from audit.importers.pdf import NAMED_PDF, pages_of_pdf
 from audit.importers.reading import spend
 from audit.importers.source import Source
 
 LEFT_OUT = "PDFs without a word file, left out"
 """Count of PDFs for the report."""
+SPLIT = "images of several pages, whose pages are documents"
+"""Count of such images for the report."""
 _TIFF = (".tif", ".tiff")
 
 
@@ -26,14 +27,41 @@ def pages_of_image(source: Source, path: str) -> Iterator[Page]:
     Raises:
         ManifestError: the image or its word file cannot be read.
     """
-    is_tiff = PurePosixPath(path).suffix.lower() in _TIFF
-    n_pages = page_count(source.at(path)) if is_tiff else 1
-    if n_pages == 1:
+    pages = split_image(source, path)
+    if pages:
+        yield from _completed(source, pages, path)
+    else:
         yield source.page(path)
-        return
-    folder = source.scratch / f"tiff-{source.ids[path]}"
-    pages = _split_tiff(source.at(path), n_pages, source.ids[path], folder)
-    yield from _completed(source, pages, path)
+
+
+def split_image(source: Source, path: str) -> list[Page]:
+    """Write each page of a TIFF of several to a file of its own; return the pages.
+
+    Args:
+        source: the source.
+        path: path of the image within it.
+
+    Returns:
+        The pages; none where the image is one page.
+
+    Raises:
+        ManifestError: it is damaged, or has too many pages.
+    """
+    image = source.at(path)
+    is_tiff = PurePosixPath(path).suffix.lower() in _TIFF
+    if not is_tiff or page_count(image) == 1:
+        return []
+    name = source.ids[path]
+    folder = source.scratch / f"tiff-{name}"
+    folder.mkdir()
+    pages: list[Page] = []
+    for number, picture in enumerate(decode_pages(image), start=1):
+        spend("pixels", picture.width * picture.height)
+        picture.save(folder / f"{number}.png")
+        page_name = f"{name}-{number}"
+        pages.append(Page(page_name, folder / f"{number}.png", source=path, place=page_name))
+    source.notes[SPLIT] += 1
+    return pages
 
 
 def pages_of_pdfs(source: Source) -> Iterator[Page]:
@@ -65,25 +93,3 @@ def _pdfs_of(source: Source) -> Mapping[str, str]:
     images = {PurePosixPath(path).with_suffix("") for path in source.ids}
     paths = files_in(source.root, (NAMED_PDF,))
     return ids_of(path for path in paths if PurePosixPath(path).with_suffix("") not in images)
-
-
-def _split_tiff(path: Path, n_pages: int, name: str, folder: Path) -> list[Page]:
-    """Write each page of a TIFF to a file of its own in a new folder; return the pages.
-
-    Raises:
-        ManifestError: it has too many pages, or is damaged.
-    """
-    if n_pages > MAX_PAGES:
-        raise ManifestError(
-            f"{n_pages:,} pages, and {MAX_PAGES:,} are the most: divide it into several files"
-        )
-    folder.mkdir()
-    pages: list[Page] = []
-    for number in range(n_pages):
-        picture = decode(path, number)
-        spend("pixels", picture.width * picture.height)
-        image = folder / f"{number + 1}.png"
-        picture.save(image)
-        page_name = f"{name}-{number + 1}"
-        pages.append(Page(page_name, image, source=path.name, place=page_name))
-    return pages
