@@ -27,6 +27,7 @@ from audit.references import wording
 from audit.references.recipes import adapter_words
 from audit.targets.checkpoint.folder import CheckpointFolder
 from audit.targets.checkpoint.safety import DAMAGE
+from audit.targets.checkpoint.wrappers import plain_names
 from audit.targets.interface import AnswerLoss, TokenTarget, TrainingLoss
 from audit.targets.opening import Checkpoint
 
@@ -67,12 +68,19 @@ def refuse_the_target(
         The distance of the weights, see `distance_of_weights`.
 
     Raises:
-        TargetError: the reference holds the target's weights, or the same but for rounding.
+        TargetError: the reference holds the target's weights, or the same but for rounding. Of the
+            target's own start that means that nothing of the training is in the target.
     """
-    if folder.weights & target.weights:
+    is_start = role == "pretrained"
+    if is_start and folder.weights == target.weights:
+        raise TargetError(*wording("untrained", target=target, folder=folder))
+    # What a training left as it was may be a whole file of the start's.
+    if not is_start and folder.weights & target.weights:
         raise TargetError(*wording("own_weights", role=role, folder=folder))
     distance = distance_of_weights(target.path, folder.path)
     if distance is not None and distance <= NOISE:
+        if is_start:
+            raise TargetError(*wording("untrained", target=target, folder=folder))
         raise _near_copy_error(role, folder.path, distance, "")
     return distance
 
@@ -261,19 +269,37 @@ def distance_of_weights(one: Path, other: Path) -> float | None:
         with ExitStack() as opened:
             left = _open_tensors(one, opened)
             right = _open_tensors(other, opened)
-            for name, file in left.items():
-                if name in right and _shape(file, name) == _shape(right[name], name):
-                    pair = (file.get_tensor(name), right[name].get_tensor(name))
-                    distances.append(_relative_distance(*pair))
+            for name, stored in left.items():
+                if name in right and stored.shape == right[name].shape:
+                    distances.append(_relative_distance(stored.tensor, right[name].tensor))
     except DAMAGE:
         return None
     return _median_distance(distances, len(left))
 
 
-def _shape(file: Any, name: str) -> list[int]:
-    """Return the shape of a tensor in an open file of weights."""
-    shape: list[int] = file.get_slice(name).get_shape()
-    return shape
+@dataclass(frozen=True)
+class _StoredTensor:
+    """A tensor in an open file of weights.
+
+    Attributes:
+        file: the file.
+        name: its name there.
+    """
+
+    file: Any
+    name: str
+
+    @property
+    def shape(self) -> list[int]:
+        """Return its shape."""
+        shape: list[int] = self.file.get_slice(self.name).get_shape()
+        return shape
+
+    @property
+    def tensor(self) -> torch.Tensor:
+        """Return the tensor, read from the file."""
+        tensor: torch.Tensor = self.file.get_tensor(self.name)
+        return tensor
 
 
 def distance_of_models(one: Any, other: Any) -> float | None:
@@ -319,11 +345,13 @@ def _median_distance(distances: Sequence[float], n_tensors: int) -> float | None
     return 0.0 if len(distances) >= n_tensors else None
 
 
-def _open_tensors(folder: Path, opened: ExitStack) -> Mapping[str, Any]:
-    """Return the open weight file of each tensor, by the tensor's name."""
+def _open_tensors(folder: Path, opened: ExitStack) -> Mapping[str, _StoredTensor]:
+    """Return the tensors in the weight files of a folder, by names without those of wrappers."""
     paths = [path for path in sorted(folder.glob("*.safetensors")) if path.is_file()]
     files = [opened.enter_context(safe_open(path, "pt")) for path in paths]
-    return {name: file for file in files for name in file.keys()}  # noqa: SIM118 (no mapping)
+    stored = {name: file for file in files for name in file.keys()}  # noqa: SIM118 (no mapping)
+    renamed = plain_names(stored)
+    return {plain: _StoredTensor(stored[name], name) for plain, name in renamed.items()}
 
 
 def _relative_distance(one: torch.Tensor, other: torch.Tensor) -> float:

@@ -22,6 +22,7 @@ from audit import references, targets
 from audit.errors import TargetError, UsageError
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.checkpoint.loading import load_tokenizer
+from audit.targets.checkpoint.wrappers import may_be_of_lightning, renamings
 from audit.targets.encoders.loading import load
 from audit.targets.interface import TrainingLoss
 from audit.targets.opening import device_named
@@ -83,7 +84,7 @@ REFUSED: dict[str, Case] = {
     "no folder": (shutil.rmtree, "no such folder"),
     "a data set": (
         lambda folder: (tiny.corpus(folder), (folder / CONFIG).unlink()),
-        "a data set",
+        "is a data set",
         "before DATA_DIR",
     ),
     "GGUF alone": (
@@ -91,17 +92,17 @@ REFUSED: dict[str, Case] = {
             [path.unlink() for path in folder.iterdir()],
             (folder / "model.gguf").write_bytes(b"x"),
         ),
-        "no config.json, only model.gguf",
-        "only safetensors",
+        r"holds weights for llama.cpp \(GGUF\) \(model.gguf\)",
+        "llama-server",
     ),
-    **{
-        f"weights in {name}": (instead(name), f"only {name}", "only safetensors")
-        for name in ("model-Q4_K_M.gguf", "model.onnx", "tf_model.h5", "flax_model.msgpack")
-    },
+    "weights in GGUF": (instead("model-Q4_K_M.gguf"), "llama.cpp", "llama-server -m .*Q4_K_M.gguf"),
+    "weights in ONNX": (instead("model.onnx"), "for ONNX", "exported from"),
+    "weights in TensorFlow": (instead("tf_model.h5"), "for TensorFlow", "from_tf=True"),
+    "weights in Flax": (instead("flax_model.msgpack"), "for Flax", "from_flax=True"),
     "a Trainer's leftovers": (
         instead("training_args.bin"),
         "no model.safetensors$",
-        "Hugging Face checkpoint",
+        "trainer.save_model",
     ),
     "deeply nested JSON": (
         lambda folder: (folder / CONFIG).write_text("[" * 200_000),
@@ -109,8 +110,8 @@ REFUSED: dict[str, Case] = {
     ),
     "only a pickle": (
         instead("pytorch_model.bin"),
-        "no model.safetensors, only pytorch_model.bin",
-        "save_pretrained",
+        r"in a pickle.*\(pytorch_model.bin\)",
+        "BertForMaskedLM as M.*save_pretrained",
     ),
     "a pickle beside weights of another name": (
         lambda folder: (
@@ -131,9 +132,9 @@ REFUSED: dict[str, Case] = {
         weights(not_a_number),
         "not finite, the first is bert.encoder.layer.1.output.dense.bias",
     ),
-    "truncated at the end": (truncated(-100), "cannot be loaded"),
-    "truncated in the header": (truncated(100), "cannot be loaded"),
-    "empty weights": (truncated(0), "cannot be loaded"),
+    "truncated at the end": (truncated(-100), "is cut off: it has [0-9,]+ of [0-9,]+ bytes"),
+    "truncated in the header": (truncated(100), "is cut off: it has 100 of "),
+    "empty weights": (truncated(0), "is cut off: it has 0 of 8 bytes"),
     "weights linked from outside": (linked_outside, "model.safetensors links out"),
     "a link that leads nowhere": (lambda folder: (folder / "a").symlink_to("a"), "a links out"),
     "names of a million outputs": (
@@ -242,12 +243,15 @@ def test_no_pickle_is_opened_and_no_module_run(folder, tagger, tmp_path, monkeyp
     for place in (folder, tagger):
         code = {"AutoConfig": "configuration_x.X", "AutoModelForMaskedLM": "modeling_x.X"}
         change(place / CONFIG, auto_map=code)
+        change(place / TOKENIZER, auto_map={"AutoTokenizer": ["tokenization_x.X", None]})
+        load(place, labels=tiny.LABELS if place == tagger else ())
+        change(place / CONFIG, model_type="x")
         for attempt in (load, load_tokenizer):
             with pytest.raises(TargetError, match="its own code"):
                 attempt(place)
-        change(place / CONFIG, auto_map=None)
+        change(place / CONFIG, model_type="bert", auto_map=None)
         (place / WEIGHTS).unlink()
-        with pytest.raises(TargetError, match=r"no model\.safetensors, only "):
+        with pytest.raises(TargetError, match=r"in a pickle"):
             load(place)
     assert not sentinel.exists()
 
@@ -318,9 +322,11 @@ def test_a_folder_of_runs_names_the_newest_checkpoint_first(folder, tmp_path):
         (run / name).mkdir(parents=True)
     for name in ("checkpoint-900", "checkpoint-1000", "model"):
         shutil.copyfile(folder / "config.json", run / name / "config.json")
-    with pytest.raises(TargetError, match="the checkpoints are in folders inside it") as raised:
+    with pytest.raises(
+        TargetError, match=r"inside it \(checkpoint-1000, checkpoint-900, model\)"
+    ) as raised:
         open_checkpoint(run)
-    assert raised.value.hint == "give one: checkpoint-1000, checkpoint-900, model"
+    assert raised.value.hint == f"docaudit scan {run / 'checkpoint-1000'} DATA_DIR"
 
 
 def test_the_name_of_a_hub_model_is_answered_with_its_download(folder):
@@ -330,16 +336,59 @@ def test_the_name_of_a_hub_model_is_answered_with_its_download(folder):
         assert (f"hf download {path} --local-dir DIR" in raised.value.hint) is said
 
 
-@pytest.mark.parametrize("prefix", ["_orig_mod.", "module.", "module._orig_mod."])
-def test_tensors_named_by_a_wrapper_are_the_models(prefix, folder):
-    before = load(folder)
-    tensors = {prefix + name: tensor for name, tensor in load_file(folder / WEIGHTS).items()}
+WRAPPERS = {
+    "torch.compile": "_orig_mod.",
+    "DistributedDataParallel": "module.",
+    "DistributedDataParallel around torch.compile": "module._orig_mod.",
+    "Opacus": "_module.",
+    "Opacus and torch.compile": "_orig_mod._module.",
+    "FSDP": "_fsdp_wrapped_module.",
+    "DeepSpeed": "_forward_module.",
+    "DeepSpeed around DistributedDataParallel": "_forward_module.module.",
+    "Lightning": "model.",
+    "Lightning around DistributedDataParallel": "module.model.",
+    "Lightning around torch.compile": "model._orig_mod.",
+    "DeepSpeed around Lightning": "_forward_module.model.",
+}
+"""What stands before the names of all tensors, by what wrote them."""
+
+
+def named(folder: Path, rename: Callable[[str], str]) -> None:
+    """Write the weights of a folder again, under other names."""
+    tensors = {rename(name): tensor for name, tensor in load_file(folder / WEIGHTS).items()}
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
-    after = load(folder)
-    assert all(
-        torch.equal(*pair)
-        for pair in zip(before.model.parameters(), after.model.parameters(), strict=True)
+
+
+def same_weights(a: Any, b: Any) -> bool:
+    pairs = zip(a.model.parameters(), b.model.parameters(), strict=True)
+    return all(torch.equal(*pair) for pair in pairs)
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_tensors_named_by_a_wrapper_are_the_models(wrapper, folder):
+    before = load(folder)
+    named(folder, lambda name: WRAPPERS[wrapper] + name)
+    assert same_weights(load(folder), before)
+
+
+def test_wrappers_inside_the_names_of_tensors_are_left_out(folder, tmp_path):
+    before = load(folder)
+    inner = "_fsdp_wrapped_module._checkpoint_wrapped_module."
+    named(
+        folder, lambda name: "_fsdp_wrapped_module." + re.sub(r"(layer\.\d\.)", rf"\1{inner}", name)
     )
+    after = load(folder)
+    assert same_weights(after, before)
+    after.model.save_pretrained(tmp_path / "saved")
+    written = load_file(tmp_path / "saved" / WEIGHTS)
+    assert not [name for name in written if "wrapped" in name or name.startswith(".")]
+
+
+def test_a_part_of_the_model_that_is_called_as_lightnings_is_kept(folder):
+    """The names fit as they are, though every one of them begins so."""
+    assert may_be_of_lightning(["model.layers.0.weight", "model.norm.weight"])
+    assert not may_be_of_lightning(load_file(folder / WEIGHTS))
+    assert renamings(["model.layers.0.weight", "vision_module.a", "module.b"]) == {}
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

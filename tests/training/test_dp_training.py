@@ -176,7 +176,7 @@ def test_members_without_a_provider_and_one_provider_are_refused(start, tmp_path
 
 
 def test_the_audited_model_is_no_start(start, corpus, tmp_path):
-    with pytest.raises(TargetError, match="the target's own weights"):
+    with pytest.raises(TargetError, match="nothing of the training is in it"):
         train(start, corpus, tmp_path / "out", audited=start)
     with pytest.raises(TargetError, match="no such folder"):
         train(tmp_path / "missing", corpus, tmp_path / "out")

@@ -69,9 +69,10 @@ NOISY = [
 def test_a_reference_that_is_the_target_with_noise_is_refused(sample, role, noise, tmp_path):
     copy = noisy(SAMPLES / sample / "model", tmp_path / "copy", noise)
     name = "baseline-0" if role == "baselines" else role
-    with pytest.raises(
-        TargetError, match=rf"reference {name}: .* is the target itself but for noise"
-    ):
+    said = rf"reference {name}: .* is the target itself but for noise"
+    if (role, noise) == ("pretrained", 1e-4):
+        said = "holds the weights of its own start, .*: nothing of the training is in it"
+    with pytest.raises(TargetError, match=said):
         opened(sample, **{role: copy})
 
 

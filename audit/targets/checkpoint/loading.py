@@ -24,15 +24,13 @@ from audit.targets.checkpoint.adapters import PREFIX, merge_adapter, resize
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.safety import DAMAGE, method_of, one_line, quiet, refuse_panics
 from audit.targets.checkpoint.tree import files_of
+from audit.targets.checkpoint.wrappers import LIGHTNING, may_be_of_lightning, renamings
 from audit.targets.encoders.families import family_of
 
 LARGE = 2_000_000_000
 """Parameters of a model that is too large for most machines in float32: 8 GB."""
 _LAYERS = (".layer.", ".layers.", "albert_layer_groups.")  # parts of the names of encoders' weights
 _NUMBER = re.compile(r"\.[1-9]\d*\.")
-_WRAPPED = ("_orig_mod.", "module.")
-"""What torch.compile and DistributedDataParallel put before the names of a model's tensors."""
-_UNWRAP = {r"_orig_mod\.": "", r"^module\.": ""}
 
 
 def not_finite(model: Any) -> list[str]:
@@ -299,16 +297,51 @@ def _adapted_labels(folder: CheckpointFolder) -> dict[str, Any]:
 def _read(
     folder: CheckpointFolder, model_class: type[Any], settings: Mapping[str, Any] | None
 ) -> tuple[Any, list[str]]:
-    """Return the model loaded by transformers, and the names of the parameters its files lack."""
+    """Return the model loaded by transformers, and the names of the parameters its files lack.
+
+    The names of tensors are taken without those of the wrappers that they were saved from.
+    """
+    names = folder.weight_names
+    patterns = renamings(names)
+    model, report = _load_renamed(folder, model_class, settings, patterns)
+    missing = sorted(report["missing_keys"])
+    if missing and may_be_of_lightning(names):
+        other = _load_renamed(folder, model_class, settings, {**patterns, LIGHTNING: ""})
+        if len(other[1]["missing_keys"]) < len(missing):
+            model, report = other
+            missing = sorted(report["missing_keys"])
+    left_over = _layers_beyond(folder, model, report["unexpected_keys"])
+    if left_over:
+        raise TargetError(
+            f"{folder}: config.json describes fewer layers than the weights have, no {left_over[0]}"
+        )
+    return model, missing
+
+
+def _load_renamed(
+    folder: CheckpointFolder,
+    model_class: type[Any],
+    settings: Mapping[str, Any] | None,
+    patterns: Mapping[str, str],
+) -> tuple[Any, Mapping[str, Any]]:
+    """Return the model loaded by transformers, and its report on the names of tensors.
+
+    Args:
+        folder: the checkpoint.
+        model_class: what to load it as.
+        settings: take the place of those in its configuration.
+        patterns: patterns in the names of tensors, and what takes their place.
+
+    Raises:
+        TargetError: the weights cannot be loaded.
+    """
     more: dict[str, Any] = dict(settings or {})
+    if patterns:
+        more["key_mapping"] = dict(patterns)
     with quiet():
         try:
             n_parameters, n_rounded = _count_numbers(folder.path)
             dtype = _dtype_of(folder, n_parameters, n_rounded)
-            if folder.weight_names and all(
-                name.startswith(_WRAPPED) for name in folder.weight_names
-            ):
-                more["key_mapping"] = _UNWRAP
             model, report = model_class.from_pretrained(
                 folder.path,
                 local_files_only=True,
@@ -325,12 +358,20 @@ def _read(
             shapes = "ignore_mismatched_sizes" in str(error)
             reason = "their shapes are not those of config.json" if shapes else one_line(error)
             raise TargetError(f"{folder}: the weights cannot be loaded: {reason}") from None
-    left_over = _layers_beyond(folder, model, report["unexpected_keys"])
-    if left_over:
-        raise TargetError(
-            f"{folder}: config.json describes fewer layers than the weights have, no {left_over[0]}"
-        )
-    return model, sorted(report["missing_keys"])
+    _forget_renamings(model, patterns)
+    return model, report
+
+
+def _forget_renamings(model: Any, patterns: Mapping[str, str]) -> None:
+    """Forget the names of wrappers, which transformers would write again where it saves a model."""
+    conversions = getattr(model, "_weight_conversions", None)
+    if not conversions or not patterns:
+        return
+    model._weight_conversions = [
+        conversion
+        for conversion in conversions
+        if not patterns.keys() & {*getattr(conversion, "_original_source_patterns", ())}
+    ]
 
 
 def _layers_beyond(folder: CheckpointFolder, model: Any, unexpected: Collection[str]) -> list[str]:
