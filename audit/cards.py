@@ -47,6 +47,8 @@ class TargetCard:
         lifted: settings of its generation_config.json that would keep answers from being given, by
             name; the audit asks without them.
         revision: the commit of the Hub whose snapshot its folder is, when it is one.
+        unrun_code: the sha256 of the files of code in its folder that its settings name, by their
+            paths in it. None of them was run: transformers' own class was audited.
     """
 
     name: str
@@ -65,6 +67,7 @@ class TargetCard:
     lifted: tuple[str, ...] = ()
     files: dict[str, str] = Field(default_factory=dict)
     revision: Revision | None = None
+    unrun_code: dict[str, str] = Field(default_factory=dict)
 
     @property
     def is_model(self) -> bool:

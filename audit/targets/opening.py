@@ -25,7 +25,7 @@ from audit.errors import TargetError, UsageError
 from audit.targets import wording
 from audit.targets.answering.loading import is_answering, load_answering
 from audit.targets.answering.target import AnsweringTarget
-from audit.targets.checkpoint.content import is_adapter
+from audit.targets.checkpoint.content import is_adapter, names_code
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import is_offloaded
 from audit.targets.encoders.heads import HeadName
@@ -345,6 +345,15 @@ NONE_UNREAD = Unread()
 def warn_of_memory(target: Target) -> tuple[str, ...]:
     """Return a warning where part of the model lies in the CPU's memory, else nothing."""
     return wording("in_memory") if is_offloaded(getattr(target, "model", None)) else ()
+
+
+def warn_of_code(folder: CheckpointFolder) -> tuple[str, ...]:
+    """Return a warning where the checkpoint's settings name code, which was not run."""
+    places = [folder.own_path] if folder.base is None else [folder.own_path, folder.base.path]
+    if not any(names_code(place) for place in places):
+        return ()
+    names = ", ".join(folder.unrun_code) or "none in the folder"
+    return wording("code_unrun", names=names)
 
 
 def find_unread(target: Target, corpus: Corpus) -> Unread:

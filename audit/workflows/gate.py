@@ -218,7 +218,7 @@ def other_model(record: AuditRecord, folder: Path) -> list[str]:
     Raises:
         TargetError: the folder or a file of it cannot be read.
     """
-    from audit.targets.checkpoint.content import BASE, code_that_runs, hash_files
+    from audit.targets.checkpoint.content import BASE, hash_files
 
     present = hash_files(folder)
     scanned = dict(record.target.files)
@@ -236,9 +236,23 @@ def other_model(record: AuditRecord, folder: Path) -> list[str]:
         if present.get(name) != scanned.get(name):
             difference = _describe_digests(present.get(name), scanned.get(name))
             differences.append(f"{folder}: {name} {difference}")
+    return differences + _other_code(record, folder)
+
+
+def _other_code(record: AuditRecord, folder: Path) -> list[str]:
+    """Name the code in a model's folder that some loaders would run, and that no record names.
+
+    What the scan met and did not run is in its record: there the class of transformers was audited.
+    """
+    from audit.targets.checkpoint.content import unrun_code
+
     text = "is run by what config.json names, and was not scanned"
-    differences += [f"{folder}: {name} {text}" for name in code_that_runs(folder)]
-    return differences
+    met = record.target.unrun_code
+    return [
+        f"{folder}: {name} {text}"
+        for name, digest in unrun_code(folder).items()
+        if met.get(name) != digest
+    ]
 
 
 def warn_uncompared(record: AuditRecord, folder: Path) -> list[str]:

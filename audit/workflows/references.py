@@ -20,7 +20,13 @@ from audit.references import TEXTS, load, recommends_splits, training
 from audit.references.resolve import prepare
 from audit.targets.checkpoint.content import is_adapter
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, stated_guarantee
-from audit.targets.opening import Checkpoint, device_named, threads, trainer_of
+from audit.targets.opening import (
+    Checkpoint,
+    device_named,
+    threads,
+    trainer_of,
+    warn_of_code,
+)
 from audit.workflows.checking import (
     CheckedModel,
     check_model,
@@ -122,6 +128,7 @@ def inspect_model(model_dir: Path, corpus: Corpus, data_dir: Path, given: Given)
             *checked.data.copies.warnings,
             *checked.data.unread.warnings,
             *doubts,
+            *warn_of_code(folder),
             *doubt_draw(folder, corpus),
         ),
         lacking=tuple(missing(needs)),

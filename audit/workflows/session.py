@@ -201,6 +201,7 @@ def _open_model(options: ScanOptions, attacks: tuple[Attack, ...]) -> Session:
         *data.unread.warnings,
         *doubts,
         *opening.warn_of_memory(target),
+        *opening.warn_of_code(folder),
         *getattr(target, "untested", ()),
         *doubt_draw(folder, whole),
         *warn_of_recipes(prepared),

@@ -12,7 +12,7 @@ from audit import record as records
 from audit.attestation import FILE_NAME
 from audit.files import digest_of_files
 from audit.report.revealed import write_owner
-from audit.targets.checkpoint.content import hash_files
+from audit.targets.checkpoint.content import hash_files, unrun_code
 from audit.workflows.attest import attest, verify
 
 Content = dict[str, Any]
@@ -161,3 +161,8 @@ def test_gate_refuses_code_that_the_configuration_runs(scanned, content, tmp_pat
     assert "modeling_evil.py is run by what config.json names, and was not scanned" in " ".join(
         refused.output.split()
     )
+    content["target"]["unrun_code"] = unrun_code(model)
+    (tmp_path / "record.json").write_text(json.dumps(content))
+    assert docaudit("gate", tmp_path, "--model", model).exit_code == 10, "the scan met this code"
+    (model / "modeling_evil.py").write_text("pass  # changed")
+    assert docaudit("gate", tmp_path, "--model", model).exit_code == 2

@@ -78,13 +78,34 @@ def other_weights(folder: Path) -> list[str]:
     ]
 
 
-def code_that_runs(folder: Path) -> list[str]:
-    """Return the names of code files in a checkpoint's folder that a loader would run.
+_NAMING_CODE = (
+    "config.json",
+    "tokenizer_config.json",
+    "preprocessor_config.json",
+    "processor_config.json",
+)
+"""Files of settings that may name classes of code in the folder."""
 
-    The configuration names their classes.
+
+def names_code(folder: Path) -> bool:
+    """Test whether settings in a checkpoint's folder name code that some loaders would run."""
+    settings = (read_settings(folder / name, damaged_is_empty=True) for name in _NAMING_CODE)
+    return any(values.get("auto_map") for values in settings)
+
+
+def code_that_runs(folder: Path) -> list[str]:
+    """Return the names of code files in a checkpoint's folder that some loaders would run.
+
+    Its settings name their classes. docaudit runs none.
     """
-    named = read_settings(folder / "config.json", damaged_is_empty=True).get("auto_map")
-    return [name for name in unscanned_files(folder) if Path(name).suffix in CODE] if named else []
+    if not names_code(folder):
+        return []
+    return [name for name in unscanned_files(folder) if Path(name).suffix in CODE]
+
+
+def unrun_code(folder: Path) -> dict[str, str]:
+    """Return the hex sha256 of each file of code that some loaders would run, by its name."""
+    return {name: file_digest(folder / name).hex() for name in code_that_runs(folder)}
 
 
 def is_adapter(folder: Path) -> bool:

@@ -187,6 +187,18 @@ class CheckpointFolder:
         return {**own, **{f"{content.BASE}{name}": digest for name, digest in based.items()}}
 
     @property
+    def unrun_code(self) -> dict[str, str]:
+        """Return the hex sha256 of each file of code that its settings name and that is not run.
+
+        Those of an adapter's base under "base/".
+        """
+        hashes = content.unrun_code(self.own_path)
+        if self.base is not None:
+            code = self.base.unrun_code
+            hashes.update({f"{content.BASE}{name}": digest for name, digest in code.items()})
+        return hashes
+
+    @property
     def weights(self) -> frozenset[bytes]:
         """Return the digests of the folder's own weight files.
 
@@ -260,6 +272,7 @@ class CheckpointFolder:
             **self.progress.model_dump(),
             files=self.file_hashes,
             revision=revision,
+            unrun_code=self.unrun_code,
             **more,
         )
 
