@@ -14,6 +14,7 @@ from typer.core import TyperCommand
 from audit import __version__, plugins
 from audit.cli import console
 from audit.cli.options import HELP, PANELS, seconds_of, show_errors
+from audit.cli.places import recognising
 
 
 class CommandPlace(NamedTuple):
@@ -122,7 +123,7 @@ def _group_options(app: typer.Typer) -> None:
             _group_options(group.typer_instance)
     for command in app.registered_commands:
         command.cls = _Command
-        function: Callable[..., Any] = _from_hub(command.callback or _options)
+        function: Callable[..., Any] = _from_hub(recognising(command.callback or _options))
         command.callback = function
         signature = inspect.signature(function, eval_str=True)
         for parameter in signature.parameters.values():

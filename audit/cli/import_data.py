@@ -260,14 +260,14 @@ def _show_data_set(
         model: the owner's model; None while it is still to be trained.
         in_place: whether the source itself became the data set.
     """
-    made = door.read_made(request.dst)
+    made = door.read_made(request.dst, model)
     titles = ("document", "split", "words", "fields", "questions")
     rows = list(door.preview(made.documents, with_text=asking.in_terminal()))
     console.show_table("As docaudit reads them", titles, rows)
     _show_report(report, request.dst, in_place=in_place)
     _show_todo(made.todo)
     without_model = model is None and request.options.redaction is not None
-    _show_next(report, request.dst, model, without_model=without_model)
+    _show_next(report, request.dst, model, made, without_model=without_model)
     if not made.drawn and request.options.assigned is None and report.documents["heldout"]:
         note_unstated_assignment(request.dst / "manifest.toml")
 
@@ -435,23 +435,26 @@ It tries a quarter of them.
 
 
 def _show_next(
-    report: ImportReport, dst: Path, model: Path | None = None, *, without_model: bool = False
+    report: ImportReport,
+    dst: Path,
+    model: Path | None = None,
+    made: door.Made | None = None,
+    *,
+    without_model: bool = False,
 ) -> None:
     """Print the next commands."""
-    commands = []
-    if any("docaudit ocr" in warning for warning in report.warnings):
-        commands.append(f"docaudit ocr {dst}")
+    made = made or door.Made((), False)
     if without_model:
-        commands.append(f"docaudit inspect {dst}")
-        commands.append(f"docaudit scan --no-model {dst}")
+        steps = door.next_steps_of_text(dst, made)
     else:
-        model_dir = model or "MODEL_DIR"
         fewest = min(report.documents.get("member", 0), report.documents.get("heldout", 0))
         bound = f" --documents {2 * fewest}" if 0 < fewest < FOR_QUICK else ""
         look = f"--budget quick{bound} --out first-look"
-        commands.append(f"docaudit inspect {dst} --model {model_dir}")
-        commands.append(f"docaudit scan {model_dir} {dst} {look}")
-    console.show_commands("Next:", commands)
+        steps = door.next_steps(dst, model, made, look)
+    first = []
+    if any("docaudit ocr" in warning for warning in report.warnings):
+        first.append(f"docaudit ocr {dst}")
+    console.show_commands(steps.title, [*first, *steps.commands])
 
 
 def _show_report(report: ImportReport, dst: Path, *, in_place: bool = False) -> None:

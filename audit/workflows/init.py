@@ -20,10 +20,14 @@ from audit.files import decode_text, encoding_of, read_file
 from audit.importers.divide import MUST
 from audit.importers.interface import REPORT_NAME, Importer
 from audit.importers.registry import FORMATS
+from audit.targets.asked import lacks_prompt
 from audit.targets.checkpoint.content import recognise_task
+from audit.targets.places import downloads_of, typed, what_is
 from audit.workflows import wording
+from audit.workflows.places import quoted, refuse_model
 
-CONFIGURATIONS = ("config.json", "adapter_config.json")
+FORM = "docaudit init {model} {data}"
+"""How the command is written."""
 PLAIN = "pages"
 """The format of a folder that looks like no other."""
 MAX_FILES = 20
@@ -71,6 +75,8 @@ def task_of(model: Path | None, stated: TaskKind | None) -> ModelTask:
     """
     if model is None:
         return ModelTask(stated)
+    if what_is(model).kind == "address":
+        return ModelTask(stated or "question-answering", (), stated is None, "a served model")
     try:
         recognised = recognise_task(model)
     except TargetError:
@@ -125,24 +131,21 @@ def places_of(first: Path, second: Path | None) -> tuple[Path | None, Path]:
 
     Raises:
         UsageError: the source comes first, or there is none.
+        TargetError: the model cannot be audited.
     """
-    if second is None and _is_model(first):
-        recognised = recognise_task(first)
-        kind = recognised.task.kind
-        architecture = recognised.architecture
-        raise UsageError(*wording("model_alone", model=first, task=kind, architecture=architecture))
-    if second is None:
+    place = what_is(first)
+    if second is None and not place.is_model:
         return None, first
-    if _is_model(second) and not _is_model(first):
-        raise UsageError(
-            f"{second} is the model, which comes first", f"docaudit init {second} {first}"
-        )
+    if second is not None and not place.is_model and what_is(second).is_model:
+        right = f"docaudit init {quoted(second)} {quoted(first)}"
+        raise UsageError(f"{typed(second)} is the model, which comes first", right)
+    refuse_model(place, second or Path("SOURCE"), FORM)
+    if second is None:
+        told = task_of(first, None)
+        name = typed(first)
+        texts = wording("model_alone", model=name, task=told.kind, architecture=told.architecture)
+        raise UsageError(*texts)
     return first, second
-
-
-def _is_model(folder: Path) -> bool:
-    """Test whether a folder holds the configuration of a model."""
-    return any((folder / name).is_file() for name in CONFIGURATIONS)
 
 
 def format_of(source: Path, named: str | None) -> Importer:
@@ -264,6 +267,14 @@ def _refuse_foreign(dst: Path, in_place: bool) -> None:
 
 
 @dataclass(frozen=True)
+class NextSteps:
+    """Commands that follow, and the line above them."""
+
+    title: str
+    commands: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Made:
     """A data set that was just written.
 
@@ -278,8 +289,51 @@ class Made:
     todo: Sequence[str] = ()
 
 
-def read_made(dst: Path) -> Made:
-    """Read a data set, also one that is not valid yet."""
+def next_steps(dst: Path, model: Path | None, made: Made, look: str) -> NextSteps:
+    """Return the commands that follow on a new data set.
+
+    A scan is none of them where something is still to be filled in.
+
+    Args:
+        dst: folder of the data set.
+        model: model that it is for; None while it is still to be trained.
+        made: what was written.
+        look: options of a first scan.
+    """
+    shown = "MODEL_DIR"
+    commands = []
+    reference = ""
+    if model is not None:
+        shown = quoted(model)
+        downloads = downloads_of(model)
+        commands += downloads
+        if downloads:
+            reference = " --reference pretrained=BASE"
+    commands.append(f"docaudit inspect {quoted(dst)} --model {shown}{reference}")
+    scan = f"docaudit scan {shown} {quoted(dst)} {look}{reference}"
+    return _ended_by(scan, commands, made)
+
+
+def next_steps_of_text(dst: Path, made: Made) -> NextSteps:
+    """Return the commands that follow on a new data set which is audited without a model."""
+    scan = f"docaudit scan --no-model {quoted(dst)}"
+    return _ended_by(scan, [f"docaudit inspect {quoted(dst)}"], made)
+
+
+def _ended_by(scan: str, commands: Sequence[str], made: Made) -> NextSteps:
+    """Return the commands with the scan behind them, unless something is to be filled in first."""
+    if made.todo:
+        return NextSteps("When that is filled in:", tuple(commands))
+    return NextSteps("Next:", (*commands, scan))
+
+
+def read_made(dst: Path, model: Path | None) -> Made:
+    """Read a data set, also one that is not valid yet.
+
+    Args:
+        dst: its folder.
+        model: model that it is for; None while it is still to be trained.
+    """
     try:
         corpus = manifests.load(dst)
     except ManifestError as error:
@@ -287,7 +341,12 @@ def read_made(dst: Path) -> Made:
         return Made(
             [TypeAdapter(Document).validate_json(line) for line in lines], False, error.problems
         )
-    return Made(corpus.documents, corpus.manifest.membership.drawn is not None)
+    todo: tuple[str, ...] = ()
+    manifest = corpus.manifest
+    has_prompt = manifest.recipe.prompt is not None
+    if model is not None and not has_prompt and lacks_prompt(model, manifest.task.kind):
+        todo = wording("no_prompt", manifest=dst / manifests.FILE_NAME)
+    return Made(corpus.documents, manifest.membership.drawn is not None, todo)
 
 
 def preview(documents: Sequence[Document], *, with_text: bool) -> Iterator[Row]:

@@ -141,9 +141,15 @@ def check_folders(options: ScanOptions) -> None:
     Raises:
         UsageError: a folder takes no files, holds those of somebody else, or lies inside the model
             or the data set.
+        TargetError: see `check_places`.
     """
+    # Imported late: it loads what reads pages, which a report does without.
+    from audit.workflows.places import check_places
+
     out = options.out
     evidence = options.evidence_dir
+    model = None if options.model_dir == Path() else options.model_dir
+    check_places(model, options.data_dir, options.references)
     check_folder("--out", out)
     check_apart(options)
     _refuse_foreign(out)

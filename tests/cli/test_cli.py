@@ -224,7 +224,7 @@ BAD_REFERENCES = {
     ),
     "trained from the target": (
         lambda models, _: ("pretrained", models["model"]),
-        "the target's own weights",
+        "nothing of the training is in it",
     ),
     "a classifier": (
         lambda models, _: ("auxiliary", models["classifier"]),
@@ -287,7 +287,7 @@ BAD = {
     "no field to attack": ("data", unmarked_fields, "no field to attack in training documents"),
     "remote code": (
         "model",
-        lambda model: edit_config(model, auto_map={"AutoModel": "evil.Model"}),
+        lambda model: edit_config(model, model_type="evil", auto_map={"AutoModel": "evil.Model"}),
         "its own code",
     ),
     "unknown architecture": (

@@ -189,15 +189,12 @@ def check_answer(work: Path, command: list[str], code: int, phrases: list[str]) 
     [
         pytest.param(
             ["scan", "DATA", "MODEL"],
-            [
-                "manifest.toml is missing in MODEL",
-                "this looks like a checkpoint: write docaudit scan MODEL_DIR DATA_DIR",
-            ],
+            ["they are swapped", "docaudit scan MODEL DATA"],
             id="model and data swapped in scan",
         ),
         pytest.param(
             ["references", "MODEL", "DATA"],
-            ["this looks like a checkpoint", "docaudit references DATA_DIR MODEL_DIR"],
+            ["they are swapped", "docaudit references DATA MODEL"],
             id="model and data swapped in references",
         ),
         pytest.param(
@@ -207,7 +204,7 @@ def check_answer(work: Path, command: list[str], code: int, phrases: list[str]) 
         ),
         pytest.param(
             ["inspect", "MODEL"],
-            ["this looks like a checkpoint", "docaudit inspect DATA_DIR --model MODEL_DIR"],
+            ["MODEL is a model, and a data set was asked for", "docaudit init MODEL SOURCE"],
             id="the model given to inspect",
         ),
         pytest.param(
@@ -246,7 +243,7 @@ def check_answer(work: Path, command: list[str], code: int, phrases: list[str]) 
             id="a reference that there is not, in inspect",
         ),
         pytest.param(
-            ["forget-check", "no-model", "no-data", "--ids", "nowhere.txt"],
+            ["forget-check", "MODEL", "no-data", "--ids", "nowhere.txt"],
             ["--ids nowhere.txt: No such file or directory", "one id or file name a line"],
             id="a list of ids that is not there: nothing is opened before",
         ),

@@ -56,7 +56,8 @@ def walk(*commands):
     """Run the commands, few enough, and give what the last printed: a verdict."""
     assert len(commands) <= COMMANDS
     results = [docaudit(*command) for command in commands]
-    assert [one.exit_code for one in results[:-1]] == [0] * (len(commands) - 1), results[-2].output
+    codes = [result.exit_code for result in results[:-1]]
+    assert codes == [0] * (len(commands) - 1), results[-2].output
     assert results[-1].exit_code == 11, results[-1].output
     return flat(results[-1])
 
@@ -214,9 +215,11 @@ def test_labels_in_another_case_are_told_the_option(forms, tmp_path):
 
 def test_a_run_folder_names_its_checkpoints(forms, data, tmp_path):
     shutil.copytree(forms.model, tmp_path / "run" / "checkpoint-20")
-    assert "give one: checkpoint-20" in refused(
-        "scan", tmp_path / "run", data, "--out", tmp_path / "out"
-    )
+    run, last = tmp_path / "run", tmp_path / "run" / "checkpoint-20"
+    for command in (("scan", run, data, "--out", tmp_path / "out"), ("init", run, data)):
+        said = refused(*command)
+        assert "the checkpoints are in folders inside it (checkpoint-20)" in said
+        assert f"docaudit {command[0]} {last} {data}" in said
 
 
 def test_the_training_file_names_the_members(chats, tmp_path):

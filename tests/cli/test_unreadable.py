@@ -9,6 +9,7 @@ import example_records as examples
 import pytest
 import tiny
 from commands import docaudit
+from strange_models import checkpoint
 
 from audit import record as records
 from audit.files import write_atomically
@@ -26,6 +27,7 @@ def work(tmp_path, monkeypatch):
     (tmp_path / "scan").mkdir()
     records.write(examples.CASES["passed"]()[0], tmp_path / "scan" / "record.json")
     tiny.corpus(tmp_path / "data")
+    checkpoint(tmp_path / "model")
     os.mkfifo(tmp_path / "pipe")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -36,7 +38,7 @@ def work(tmp_path, monkeypatch):
     [
         pytest.param(["gate", "scan", "--policy", "FILE"], id="policy"),
         pytest.param(
-            ["scan", "no-model", "data", "--attack-parameters", "FILE"], id="attack parameters"
+            ["scan", "model", "data", "--attack-parameters", "FILE"], id="attack parameters"
         ),
         pytest.param(["inspect", "data"], id="manifest"),
     ],

@@ -11,6 +11,7 @@ import typer.main
 from commands import docaudit as command
 from commands import run_python
 from huggingface_hub import constants
+from strange_models import checkpoint
 
 import docaudit
 from audit.cli import app
@@ -170,7 +171,7 @@ def test_a_scan_is_offline_whatever_the_environment_says(
     monkeypatch.setattr(
         "audit.workflows.scan.run", lambda *_: offline.append(constants.HF_HUB_OFFLINE)
     )
-    scan(tmp_path, tiny_corpus, out=tmp_path / "out")
+    scan(checkpoint(tmp_path / "model"), tiny_corpus, out=tmp_path / "out")
     assert (offline, constants.HF_HUB_OFFLINE) == ([True], False)
 
 

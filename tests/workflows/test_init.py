@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from commands import docaudit
 from PIL import Image
+from strange_models import adapter, safetensors
 from typer.testing import Result
 from watching import watched
 
@@ -33,9 +34,13 @@ def pages(root: Path, *names: str) -> Path:
     return root
 
 
-def model(folder: Path, architecture: str, **config: Any) -> Path:
+def model(folder: Path, architecture: str | None, **config: Any) -> Path:
+    """Write what looks like a checkpoint: its configuration, and weights of no tensor."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.json").write_text(json.dumps({"architectures": [architecture], **config}))
+    classes = {} if architecture is None else {"architectures": [architecture]}
+    settings = {"model_type": "bert", **classes, **config}
+    (folder / "config.json").write_text(json.dumps(settings))
+    safetensors(folder / "model.safetensors")
     return folder
 
 
@@ -172,7 +177,10 @@ def test_the_stated_rule_is_written_and_an_unstated_one_is_named(tmp_path: Path)
             {}, ["{}/bert", "--yes"], "name them: --members FILE", id="a model without members"
         ),
         pytest.param(
-            {}, ["{}/strange", "--yes"], "give --task KIND", id="a model of an unknown class"
+            {}, ["{}/strange", "--yes"], "unknown architecture StrangeModel", id="an unknown class"
+        ),
+        pytest.param(
+            {}, ["{}/unstated", "--yes"], "give --task KIND", id="a model that states no class"
         ),
         pytest.param(
             {},
@@ -213,6 +221,7 @@ def test_what_init_refuses(
     (tmp_path / "names.txt").write_text("nobody\n")
     model(tmp_path / "bert", "BertForMaskedLM")
     model(tmp_path / "strange", "StrangeModel")
+    model(tmp_path / "unstated", None, model_type="qwen2_vl")
     for name, text in files.items():
         (root / name).write_text(text)
     given = [option.format(tmp_path) for option in options]
@@ -223,7 +232,7 @@ def test_what_init_refuses(
 
 def test_the_stated_task_wins_over_a_model_that_names_none(tmp_path: Path) -> None:
     root = pages(tmp_path / "data", "train/a.png", "test/b.png")
-    unknown = model(tmp_path / "m", "StrangeModel")
+    unknown = model(tmp_path / "m", None, model_type="qwen2_vl")
     ran = run(unknown, root, "--task", "question-answering", "--yes")
     assert ran.exit_code == 0, ran.output
     assert 'kind = "question-answering"' in (root / manifests.FILE_NAME).read_text()
@@ -265,6 +274,61 @@ def test_pages_with_outputs_are_to_be_parsed_though_the_model_answers_questions_
     ran = run(donut, root)
     assert ran.exit_code == 0, ran.output
     assert made(root).manifest.task.kind == "parsing"
+
+
+def test_what_is_to_be_filled_in_comes_before_a_scan(tmp_path: Path) -> None:
+    root = pages(tmp_path / "asked", "train/a.png", "test/b.png")
+    for part in ("train/a", "test/b"):
+        question = {"id": "q", "question": "Total?", "answers": ["9.00"]}
+        (root / f"{part}.json").write_text(json.dumps({"questions": [question]}))
+    silent = model(tmp_path / "m", "LlavaForConditionalGeneration", vision_config={})
+    ran = run(silent, root, "--task", "question-answering")
+    said = " ".join(ran.output.split())
+    assert "manifest.toml [recipe] prompt: the files of the model do not say it" in said
+    assert "When that is filled in:" in said
+    assert "docaudit scan" not in said
+    (silent / "chat_template.jinja").write_text("{{ messages }}")
+    said = " ".join(run(silent, root, "--task", "question-answering", "--overwrite").output.split())
+    assert "to fill in" not in said
+    assert f"docaudit scan {silent} {root}" in said
+
+
+def test_a_model_that_a_scan_refuses_is_refused_before_a_data_set_is_made(tmp_path: Path) -> None:
+    root = pages(tmp_path / "data", "train/a.png", "test/b.png")
+    exported = model(tmp_path / "onnx", "BertForTokenClassification")
+    (exported / "model.safetensors").rename(exported / "model.onnx")
+    said = refused(exported, root)
+    assert "holds weights for ONNX (model.onnx)" in said
+    assert "docaudit scan CHECKPOINT DATA_DIR" in said
+    assert not (root / manifests.FILE_NAME).exists()
+    assert "the model, which comes first" in refused(root, exported)
+
+
+def test_an_address_is_a_model_that_answers_questions(tmp_path: Path) -> None:
+    address = "http://127.0.0.1:8101/v1"
+    told = task_of(Path(address), None)
+    assert (told.kind, told.generative) == ("question-answering", True)
+    lines = tmp_path / "lines"
+    lines.mkdir()
+    for part, first in (("train", 0), ("test", 10)):
+        rows = [{"prompt": f"Bill {first + n}\nWho?\n", "completion": f"Ada {n}"} for n in range(4)]
+        (lines / f"{part}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ran = run(address, lines, "--out", tmp_path / "out")
+    assert ran.exit_code == 0, ran.output
+    assert f"docaudit scan {address} {tmp_path / 'out'}" in " ".join(ran.output.split())
+
+
+def test_an_adapter_without_its_base_is_followed_by_the_download(tmp_path: Path) -> None:
+    lora = adapter(tmp_path / "lora", task_type="TOKEN_CLS", base_model_name_or_path="org/b-4bit")
+    root = pages(tmp_path / "data", "train/a.png", "test/b.png")
+    words = {"words": [{"text": "9.00", "box": [1, 1, 20, 9]}]}
+    entity = {"id": "e", "label": "TOTAL", "category": "amount", "words": [0]}
+    for part in ("train/a", "test/b"):
+        (root / f"{part}.json").write_text(json.dumps({**words, "entities": [entity]}))
+    said = " ".join(run(lora, root, "--labels", "O,B-TOTAL,I-TOTAL").output.split())
+    assert "hf download org/b --local-dir BASE" in said
+    assert f"docaudit scan {lora} {root}" in said
+    assert said.count("--reference pretrained=BASE") == 2
 
 
 def test_texts_for_an_audit_without_a_model(tmp_path: Path) -> None:

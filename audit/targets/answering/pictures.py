@@ -28,6 +28,7 @@ from audit.errors import TargetError
 from audit.files import shipped_folder
 from audit.targets import wording
 from audit.targets.answering import reader as reading
+from audit.targets.asked import DONUT_MARKS
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import open_tokenizer
 from audit.targets.checkpoint.safety import DAMAGE, beyond_measure, one_line, quiet, refuse_panics
@@ -160,7 +161,6 @@ def image_of(sample: reading.Sample) -> Any:
 
 DONUT_PROMPT = "<s_docvqa><s_question>{question}</s_question><s_answer>"
 """What Donut is fine-tuned with on DocVQA."""
-_DONUT_MARKS = ("<s_docvqa>", "<s_question>", "</s_question>", "<s_answer>")
 _END = "</s_answer>"
 OFFSET = 2
 """Positions that some decoders (RoBERTa's and its kin) count before the first token."""
@@ -179,7 +179,7 @@ def donut_reader(folder: CheckpointFolder, config: Any, prompt: str | None) -> D
             or there is none and the tokenizer does not know Donut's marks.
     """
     tokenizer = open_tokenizer(folder, ("pad", "eos"), config.decoder.vocab_size)
-    if prompt is None and not all(mark in tokenizer.get_vocab() for mark in _DONUT_MARKS):
+    if prompt is None and not all(mark in tokenizer.get_vocab() for mark in DONUT_MARKS):
         raise TargetError(*wording("no_question_marks", folder=folder))
     return DonutReader(image_processor_of(folder), tokenizer, config, prompt or DONUT_PROMPT)
 

@@ -22,8 +22,10 @@ from safetensors import SafetensorError
 
 from audit.errors import TargetError
 from audit.targets import TABLE, wording
-from audit.targets.checkpoint.content import SETTINGS, named_base, other_weights, read_settings
+from audit.targets.checkpoint.content import SETTINGS, named_base, read_settings
 from audit.targets.checkpoint.tree import files_of, refuse_links, refuse_unknown_folders
+from audit.targets.native import is_native
+from audit.targets.places import refuse_broken
 
 _BUILT_IN = (
     OSError,
@@ -143,11 +145,6 @@ def refuse_training(folder: object, config: Mapping[str, Any]) -> None:
         raise TargetError(*wording("quantised", folder=folder, method=method))
 
 
-CHECKPOINT = "give a local Hugging Face checkpoint"
-SAFETENSORS = (
-    "docaudit reads only safetensors. Load the model where you trust its files, and save it with transformers"
-    " (save_pretrained), its processor or tokenizer beside it"
-)
 _HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*|[A-Za-z0-9][\w.-]*")
 
 
@@ -169,25 +166,6 @@ def hub_hint(path: Path) -> str:
     return "" if path.exists() or not _HUB.fullmatch(path.as_posix()) else told
 
 
-def _no_checkpoint(folder: Path, missing: str) -> TargetError:
-    """Return the error for a folder without config.json or without safetensors."""
-    problem = f"{folder}: no {missing}"
-    others = other_weights(folder)
-    if others:
-        return TargetError(f"{problem}, only {others[0]}", SAFETENSORS)
-    inside = sorted(path.parent.name for path in folder.glob("*/config.json"))
-    if inside:
-        return TargetError(
-            f"{problem}: the checkpoints are in folders inside it",
-            f"give one: {', '.join(inside[:4])}",
-        )
-    if (folder / "manifest.toml").is_file():
-        return TargetError(
-            f"{problem}: this is a data set", "MODEL_DIR comes before DATA_DIR in docaudit scan"
-        )
-    return TargetError(problem, CHECKPOINT)
-
-
 _INDEX = "model.safetensors.index.json"
 _MOST_BYTES = 8 * 2**20
 """Of a file of settings: a model that names 20,000 classes has two."""
@@ -205,18 +183,18 @@ def refuse_unsafe(folder: Path) -> dict[str, Any]:
     Raises:
         TargetError: with what is unsafe or missing.
     """
-    if not folder.is_dir():
-        raise TargetError(f"{folder}: no such folder", hub_hint(folder) or CHECKPOINT)
-    if not os.path.lexists(folder / "config.json"):
-        raise _no_checkpoint(folder, "config.json")
+    refuse_broken(folder)
     refuse_links(folder)
     refuse_unknown_folders(folder)
     _refuse_large(folder)
     config = _settings(folder / "config.json")
-    _settings(folder / "tokenizer_config.json")
+    tokenizer = _settings(folder / "tokenizer_config.json")
+    for name, settings in (("config.json", config), ("tokenizer_config.json", tokenizer)):
+        if "auto_map" in settings and not is_native(config.get("model_type")):
+            raise TargetError(*wording("own_code", path=folder / name))
     _refuse_processors(folder)
     if not config:
-        raise _no_checkpoint(folder, "config.json")
+        raise TargetError(*wording("no_settings", path=folder / "config.json"))
     _refuse_weights(folder)
     return config
 
@@ -232,15 +210,14 @@ def refuse_unsafe_adapter(folder: Path) -> dict[str, Any]:
     refuse_links(folder)
     _refuse_large(folder)
     settings = _settings(folder / SETTINGS)
+    if "auto_map" in settings:
+        raise TargetError(*wording("own_code", path=folder / SETTINGS))
     for name in ("tokenizer_config.json", "config.json"):
+        # Code that they name is never run. Whether transformers has a class is asked of the base.
         _settings(folder / name)
     _refuse_processors(folder)
     refuse_unknown_folders(folder, named_base(folder))
-    weights = {path.name for path in folder.glob("*.safetensors")}
-    if {"model.safetensors", _INDEX} & {path.name for path in folder.iterdir()}:
-        raise TargetError(*wording("adapter_and_model", folder=folder))
-    if "adapter_model.safetensors" not in weights:
-        raise _no_checkpoint(folder, "adapter_model.safetensors")
+    refuse_broken(folder)
     return settings
 
 
@@ -301,7 +278,7 @@ def _refuse_large(folder: Path) -> None:
 
 
 def _settings(path: Path) -> dict[str, Any]:
-    """Return the settings of a file, after refusing code and sizes that no model has.
+    """Return the settings of a file, after refusing sizes that no model has.
 
     Empty when there is none.
     """
@@ -315,8 +292,6 @@ def _settings(path: Path) -> dict[str, Any]:
         ) from None
     if not isinstance(settings, dict):
         raise TargetError(f"{path}: not a JSON object")
-    if "auto_map" in settings:
-        raise TargetError(*wording("own_code", path=path))
     if problem is not None:
         raise TargetError(f"{path}: {problem}", "correct it to what the model was saved with")
     _refuse_elsewhere(path, settings)
@@ -349,8 +324,6 @@ def beyond_measure(settings: Any, name: str = "") -> Iterator[str]:
 def _refuse_weights(folder: Path) -> None:
     """Refuse a folder without safetensors, or whose index names files that are not there."""
     weights = {path.name for path in folder.glob("*.safetensors") if path.is_file()}
-    if not weights:
-        raise _no_checkpoint(folder, "model.safetensors")
     for index in sorted(folder.glob("*.safetensors.index.json")):
         missing = sorted(_shards_of(index) - weights)
         if index.name != _INDEX:

@@ -1,0 +1,85 @@
+"""The first step of every command: what was given as its model and its data set."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import wraps
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from audit.cli.options import named_paths, show_errors
+
+FORMS = {
+    "scan": "docaudit scan {model} {data}",
+    "forget_check": "docaudit forget-check {model} {data} --ids FILE",
+    "defend": "docaudit defend COUNTERMEASURE {model} {data}",
+    "inspect": "docaudit inspect {data} --model {model}",
+    "plan": "docaudit plan {data} --model {model}",
+    "references": "docaudit references {data} {model}",
+    "gate": "docaudit gate RECORD --model {model} --data {data}",
+    "verify": "docaudit verify RECORD --model {model} --data {data}",
+    "ocr": "docaudit ocr {data}",
+    "insert": "docaudit canary insert {data} OUT",
+}
+"""How a command is written, by the name of its function; the others take neither."""
+COMPARE = ("gate", "verify")
+"""Those that compare the files of a model and never open it."""
+
+
+class Places(NamedTuple):
+    """What a command was given.
+
+    Attributes:
+        model: its model; None where it was given none.
+        data: its data set; None where it was given none.
+    """
+
+    model: Path | None
+    data: Path | None
+
+
+def recognising(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a command that first looks at what it was given, before torch is imported."""
+    form = FORMS.get(function.__name__)
+    if form is None:
+        return function
+
+    @wraps(function)
+    def command(**options: Any) -> Any:
+        """Check the model and the data set, then run the command."""
+        with show_errors():
+            _check(options, form, opens=function.__name__ not in COMPARE)
+        return function(**options)
+
+    vars(command)["__signature__"] = inspect.signature(function, eval_str=True)
+    return command
+
+
+def _check(options: Mapping[str, Any], form: str, *, opens: bool) -> None:
+    """Check the model and the data set among the options of a command."""
+    places = _places_in(options)
+    if places == Places(None, None):
+        return
+    # Imported late: help and other commands do without.
+    from audit.workflows.places import check_places
+
+    references = named_paths(options.get("reference"))
+    check_places(places.model, places.data, references, form, opens=opens)
+
+
+def _places_in(options: Mapping[str, Any]) -> Places:
+    """Return the model and the data set among the options of a command.
+
+    Neither where the number of folders is wrong, which the command itself refuses.
+    """
+    folders = options.get("folders")
+    if folders is None:
+        model = options.get("model") or options.get("model_dir")
+        return Places(model, options.get("data") or options.get("data_dir"))
+    takes_data_alone = options.get("no_model") or options.get("checkpoints") is not None
+    if takes_data_alone and len(folders) == 1:
+        return Places(None, folders[0])
+    if not takes_data_alone and len(folders) == 2:
+        return Places(*folders)
+    return Places(None, None)
