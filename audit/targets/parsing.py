@@ -71,6 +71,7 @@ class ParsingReader(Reader):
         self.needs_words = inner.needs_words
         self.resolution = inner.resolution
         self.scores = inner.scores
+        self.packed = inner.packed
         self.max_tokens = inner.max_tokens
         self.max_new_tokens = longest
         inner.max_new_tokens = longest
@@ -97,7 +98,8 @@ class ParsingReader(Reader):
     def taught(self, samples: Sequence[Sample]) -> Inputs:
         """Return the inputs of `forward`, with the written outputs as labels."""
         fill = {"input_ids": self._pad, "decoder_input_ids": self._pad, "labels": NOT_READ}
-        return stacked_samples([self._with_output(sample) for sample in samples], fill)
+        rows = [self._with_output(sample) for sample in samples]
+        return stacked_samples(rows, fill, self.packed)
 
     def alike(self, sample: Sample) -> object:
         """Return a batching key; with outputs, each row of a decoder is a batch of its own."""

@@ -37,6 +37,7 @@ class Zoo:
         video: the type of its video processor, where its processor has one; such a one needs
             torchvision.
         torchvision: its processor needs torchvision, whether by a video processor or not.
+        libraries: what it needs beside.
         prompt: what it is asked with, where it has no chat template.
         seed: of weights that say something.
         large: its processor makes large pictures, whatever its settings say: one row of a batch is
@@ -54,13 +55,16 @@ class Zoo:
     end: str = "</s>"
     video: str | None = None
     torchvision: bool = False
+    libraries: tuple[str, ...] = ()
     prompt: str | None = None
     seed: int = 0
     large: bool = False
 
     @property
-    def needs_torchvision(self) -> bool:
-        return self.torchvision or self.video is not None
+    def needed(self) -> list[str]:
+        """The libraries that it needs, in the order in which it asks for them."""
+        sees = ["torchvision"] if self.torchvision or self.video is not None else []
+        return [*sees, *self.libraries]
 
     @property
     def chat_template(self) -> str | None:
@@ -73,17 +77,15 @@ ZOO: dict[str, Zoo] = {name: Zoo(**own) for name, own in _TABLE["families"].item
 
 
 def lacking(family: str) -> list[str]:
-    """The libraries that a family's processor needs and that are not installed, in the order in which it asks."""
-    zoo = ZOO[family]
-    needed = ["torchvision"] * zoo.needs_torchvision + ["num2words"] * (family == "smolvlm")
-    return [name for name in needed if find_spec(name) is None]
+    """The libraries that a family needs and that are not installed, in the order in which it asks."""
+    return [name for name in ZOO[family].needed if find_spec(name) is None]
 
 
 def skip_unless_readable(family: str) -> None:
     """Skips the test where a library that this family's processor needs is not installed."""
     if missing := lacking(family):
         pytest.skip(
-            f"the processor of {family} needs {', '.join(missing)}: pip install 'docaudit[vision]'"
+            f"{family} needs {', '.join(missing)}: pip install 'docaudit[vision]'"
         )
 
 
@@ -114,8 +116,11 @@ def write_vlm(
         words._set_model_specific_special_tokens(dict(zoo.named))
     own = _merged(filled(zoo.config, words, _TABLE["shared"]), more.get("config", {}))
     config = transformers.CONFIG_MAPPING[family.removesuffix("-t5")](**own)
+    seeing = transformers.AutoModelForImageTextToText
+    if type(config) not in transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
+        seeing = transformers.AutoModelForCausalLM
     model = seeded(
-        transformers.AutoModelForImageTextToText.from_config,
+        seeing.from_config,
         config,
         zoo.seed if seed is None else seed,
     )

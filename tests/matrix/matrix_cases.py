@@ -148,9 +148,8 @@ def _answerers() -> Iterator[Case]:
         prompt = "{question}" if make is answering_checkpoints.make_vit_decoder else None
         yield _answering(family, _plain(make), prompt)
     for name, zoo in vlm_zoo.ZOO.items():
-        needs = ["torchvision"] * zoo.needs_torchvision + ["num2words"] * (name == "smolvlm")
         write = partial(_write_vlm, family=name, first=zoo.seed)
-        yield _answering(NAMES[name], write, zoo.prompt, needs)
+        yield _answering(NAMES[name], write, zoo.prompt, zoo.needed)
     for name in text_zoo.NAMES:
         write = _plain(text_zoo.write_text_model, name)
         if NAMES[name] in DENOISED:

@@ -125,6 +125,8 @@ def chat_by_hand(folder: Path, view: PageView, question: str) -> Inputs:
 
     content = [{"type": "image", "image": view.image}, {"type": "text", "text": question}]
     processor = AutoProcessor.from_pretrained(folder)
+    # Phi-4's processor leaves its template with the tokenizer.
+    processor.chat_template = processor.chat_template or processor.tokenizer.chat_template
     return dict(
         processor.apply_chat_template(
             [{"role": "user", "content": content}],

@@ -69,6 +69,13 @@ FAMILIES: dict[str, AnsweringFamily] = {
     "udop": AnsweringFamily(
         "UDOP", transformers.UdopForConditionalGeneration, udop_reader, parses=False
     ),
+    # It sees pages, but transformers lists it among models of text.
+    "phi4_multimodal": AnsweringFamily(
+        "phi4_multimodal",
+        transformers.Phi4MultimodalForCausalLM,
+        seeing_reader,
+        takes_system=True,
+    ),
 }
 """By the `model_type` of a configuration; a new family is a line here and a file beside this one. All other models that
 transformers knows as image-text-to-text are read through their own processor."""

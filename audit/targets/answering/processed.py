@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import torch
@@ -142,7 +142,7 @@ class ProcessorReader(reading.Reader):
     def _stack_samples(self, samples: Sequence[reading.Inputs]) -> reading.Inputs:
         """Return the inputs of several samples as one batch, padded on the right."""
         fill = {"input_ids": self.tokenizer.pad_token_id, "labels": NOT_READ}
-        return stacked_samples(samples, fill)
+        return stacked_samples(samples, fill, self.packed)
 
 
 def mark_of(processor: Any) -> str | None:
@@ -210,16 +210,25 @@ def _padded_to(value: torch.Tensor, shape: Sequence[int], fill: int) -> torch.Te
     return torch.nn.functional.pad(value, pads, value=fill)
 
 
-def stacked_samples(samples: Sequence[reading.Inputs], fill: Mapping[str, int]) -> reading.Inputs:
+def stacked_samples(
+    samples: Sequence[reading.Inputs],
+    fill: Mapping[str, int],
+    packed: Set[str] = frozenset(),
+) -> reading.Inputs:
     """Return the inputs of several samples as one batch, padded to the longest.
 
     Args:
         samples: inputs of one sample each.
         fill: values by name of the input that is filled with them; 0 for all others.
+        packed: names of inputs that are laid side by side in one row, see `Reader`.
     """
     batch: reading.Inputs = {}
     for name in samples[0]:
-        batch[name] = stacked([inputs[name] for inputs in samples], fill.get(name, 0))
+        values = [inputs[name] for inputs in samples]
+        if name in packed:
+            batch[name] = torch.cat(values, dim=-1)
+        else:
+            batch[name] = stacked(values, fill.get(name, 0))
     return batch
 
 
@@ -402,16 +411,22 @@ def seeing_reader(
     mark = mark_of(processor)
     ends = ends_of(folder, config, tokenizer)
     positions = reading.positions_of(text)
+    packed = frozenset(TABLE["answering"]["packed"].get(str(config.model_type), ()))
     processor.chat_template = getattr(processor, "chat_template", None) or tokenizer.chat_template
     holds_mark = prompt is not None and mark is not None and mark in prompt
+    reader: ProcessorReader
     if processor.chat_template and not holds_mark:
-        return ChatReader(processor, ends, positions, prompt, system)
+        reader = ChatReader(processor, ends, positions, prompt, system)
+        reader.packed = packed
+        return reader
     if prompt is None:
         usual = f"{mark or ''}Question: {reading.QUESTION} Answer:"
         example = TABLE["answering"]["prompts"].get(str(config.model_type), usual)
         raise TargetError(*wording("no_chat_template", folder=folder, example=example))
     if system is not None:
         raise TargetError(*wording("whole_prompt", folder=folder))
-    return PromptReader(
+    reader = PromptReader(
         processor, ends, positions, prompt, writes_apart=bool(config.is_encoder_decoder)
     )
+    reader.packed = packed
+    return reader

@@ -76,6 +76,7 @@ class Reader(ABC):
             patches where the page is read from its image alone.
         max_new_tokens: the longest answer it is asked for, special tokens included.
         scores: values that scoring one row makes, at most, where they count (see `rows_for`).
+        packed: names of inputs that hold the pictures of all samples side by side, in one row.
         forbidden: ids of tokens that are never part of an answer's text (special tokens), the end
             token among them.
         ends: ids of the tokens that end an answer; those that the model's generation settings name
@@ -93,6 +94,7 @@ class Reader(ABC):
     max_tokens: int
     max_new_tokens: int
     scores = 0
+    packed: frozenset[str] = frozenset()
     advice = "save the processor that the model was trained with beside it"
 
     def __init__(self, tokenizer: Any) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from dataclasses import replace
@@ -204,16 +204,20 @@ def split_by_page(samples: Sequence[Sample], n_pages: int) -> Iterator[list[Samp
         yield part
 
 
-def fill_rows(inputs: Inputs, n_samples: int, n_rows: int) -> Inputs:
+def fill_rows(
+    inputs: Inputs, n_samples: int, n_rows: int, packed: Set[str] = frozenset()
+) -> Inputs:
     """Return these inputs with the first sample repeated until they are `n_rows`.
 
     A sample may have several rows of an input, such as the patches of its image, but all samples
-    equally many.
+    equally many. Inputs named by `packed` have one row, in which samples stand side by side.
     """
-    firsts = ((name, value, value[: len(value) // n_samples]) for name, value in inputs.items())
-    return {
-        name: torch.cat([value, *[first] * (n_rows - n_samples)]) for name, value, first in firsts
-    }
+    filled: Inputs = {}
+    for name, value in inputs.items():
+        side = -1 if name in packed else 0
+        first = value.narrow(side, 0, value.shape[side] // n_samples)
+        filled[name] = torch.cat([value, *[first] * (n_rows - n_samples)], dim=side)
+    return filled
 
 
 def unopened(samples: Sequence[Sample]) -> list[Sample]:

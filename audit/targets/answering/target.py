@@ -476,7 +476,7 @@ class AnsweringTarget(batched.RowTarget):
         begun = [sample.encoded for sample in samples if isinstance(sample.encoded, reading.Begun)]
         if begun:
             return self._continued([*begun, *begun[:1] * (n_rows - len(begun))])
-        inputs = batched.fill_rows(lay_out(samples), len(samples), n_rows)
+        inputs = batched.fill_rows(lay_out(samples), len(samples), n_rows, self.reader.packed)
         rows: dict[str, Any] = {name: value.to(self.card.device) for name, value in inputs.items()}
         if reading.ENCODED in rows:
             rows["encoder_outputs"] = BaseModelOutput(last_hidden_state=rows.pop(reading.ENCODED))
