@@ -84,9 +84,7 @@ def lacking(family: str) -> list[str]:
 def skip_unless_readable(family: str) -> None:
     """Skips the test where a library that this family's processor needs is not installed."""
     if missing := lacking(family):
-        pytest.skip(
-            f"{family} needs {', '.join(missing)}: pip install 'docaudit[vision]'"
-        )
+        pytest.skip(f"{family} needs {', '.join(missing)}: pip install 'docaudit[vision]'")
 
 
 def write_vlm(

@@ -5,6 +5,7 @@ from pathlib import Path
 import encoder_zoo
 import pytest
 import tiny
+import transformers
 from checkpoint_faults import change
 
 from audit.corpus.documents import Document
@@ -64,6 +65,7 @@ def test_positions_are_counted_from_padding_where_the_model_does_so(kind: str) -
         ("vit", "a ViT classifies pictures alone"),
         ("fnet", "reads the padding"),
         ("bart", "writes text"),
+        ("dots_ocr", f"transformers {transformers.__version__} has no class for dots_ocr"),
     ],
 )
 def test_families_that_cannot_be_audited_are_said_to_be(

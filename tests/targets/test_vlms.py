@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers
 from answering_checkpoints import ENDS
 from checkpoint_faults import change
 from PIL import Image
@@ -19,8 +20,10 @@ from vlm_zoo import TEMPLATES, ZOO, write_vlm
 from audit.corpus.images import PageView
 from audit.errors import TargetError
 from audit.targets import TABLE
-from audit.targets.answering.loading import load_answering
+from audit.targets.answering.loading import _family_of, load_answering
+from audit.targets.answering.processed import seeing_reader, stacked_samples
 from audit.targets.answering.reader import Sample
+from audit.targets.answering.rows import fill_rows
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.encoded_page import NOT_READ
 from audit.targets.interface import Answer, AnswerLoss
@@ -54,8 +57,6 @@ def test_the_zoo_holds_every_family_that_messages_name():
 def test_a_processor_that_asks_for_torchvision_where_there_is_none_says_how_to_install_it(
     tmp_path, monkeypatch
 ):
-    import transformers
-
     def refuse(*_: Any, **__: Any) -> None:
         raise ImportError("PixtralProcessor requires the Torchvision library but it was not found.")
 
@@ -67,6 +68,38 @@ def test_a_processor_that_asks_for_torchvision_where_there_is_none_says_how_to_i
     ) as caught:
         load_answering(folder)
     assert caught.value.hint == "pip install 'docaudit[vision]'"
+
+
+def test_gemma_3n_without_timm_says_how_to_install_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("audit.targets.answering.loading.find_spec", lambda name: None)
+    folder = write_vlm(tmp_path / "llava", "llava")
+    change(
+        folder / "config.json",
+        model_type="gemma3n",
+        architectures=["Gemma3nForConditionalGeneration"],
+    )
+    with pytest.raises(TargetError, match="gemma3n needs timm, which is not installed") as caught:
+        load_answering(folder)
+    assert caught.value.hint == "pip install timm"
+
+
+def test_phi_4_multimodal_is_read_through_its_processor_and_not_as_a_model_of_text():
+    config = {"model_type": "phi4_multimodal", "architectures": ["Phi4MultimodalForCausalLM"]}
+    family = _family_of(config)
+    assert family is not None
+    assert family.reader_of is seeing_reader
+
+
+def test_pictures_that_a_model_packs_in_one_row_are_joined_and_filled_up_side_by_side():
+    samples = [
+        {"input_ids": torch.tensor([[n]]), "pixel_values": torch.full((1, 3, 2, 4), float(n))}
+        for n in (1, 2)
+    ]
+    packed = frozenset({"pixel_values"})
+    batch = fill_rows(stacked_samples(samples, {}, packed), 2, 4, packed)
+    assert batch["input_ids"].tolist() == [[1], [2], [1], [1]]
+    assert batch["pixel_values"].shape == (1, 3, 2, 16)
+    assert batch["pixel_values"][0, 0, 0].tolist() == [1.0] * 4 + [2.0] * 4 + [1.0] * 8
 
 
 @pytest.mark.parametrize("family", [name for name, zoo in ZOO.items() if zoo.template is None])

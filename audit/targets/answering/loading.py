@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -135,6 +136,7 @@ def load_answering(
         )
     if task == "question-answering" and prompt:
         _check_places(prompt)
+    _check_library(folder)
     model = load_whole_model(folder, family.model_class)
     config = model.config
     if system is not None and not family.takes_system:
@@ -173,6 +175,18 @@ def load_answering(
     with quiet(), torch.inference_mode(), _refusing(folder, unread):
         target.score_answers([trial_sample()], 1)
     return target
+
+
+def _check_library(folder: CheckpointFolder) -> None:
+    """Refuse a model whose layers are those of a library that is not installed.
+
+    Raises:
+        TargetError: it is not.
+    """
+    kind = str(folder.config.get("model_type"))
+    library = TABLE["answering"]["libraries"].get(kind)
+    if library is not None and find_spec(library) is None:
+        raise TargetError(*wording("needs_package", folder=folder, kind=kind, library=library))
 
 
 def _check_places(prompt: str) -> None:

@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import transformers
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
 from audit.corpus.documents import Task
 from audit.corpus.tagging import canonical, scheme_problems
 from audit.errors import TargetError
@@ -241,8 +244,14 @@ KNOWN = "docs/model-types.md lists the models that docaudit audits"
 
 
 def unknown_hint(kind: str) -> str:
-    """Return advice about a checkpoint whose `model_type` docaudit does not know."""
+    """Return advice about a checkpoint whose `model_type` docaudit does not know.
+
+    Where the installed transformers does not know it either, that is the reason.
+    """
     if kind in TABLE["refused"]:
         return str(TABLE["refused"][kind])
+    if kind != str(None) and kind not in CONFIG_MAPPING_NAMES:
+        (hint,) = wording("no_class", kind=kind, version=transformers.__version__)
+        return hint
     why = TABLE["left_out"].get(kind)
     return f"{kind} cannot be audited: {why}; {KNOWN}" if why else KNOWN
