@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from audit.corpus.documents import Box, Category, Document, Question, Word
 from audit.errors import ManifestError
-from audit.importers.reading import Counted
+from audit.importers.reading import Counted, spend
 
 Part = Literal["train", "validation", "public"]
 """A part of the source's own division: trained on, not, or known to the attacker."""
@@ -381,6 +381,7 @@ def clip(box: Sequence[float], size: Size) -> Box:
 
 def words_inside(words: Sequence[Word], region: Box) -> list[int]:
     """List the indices of the words whose boxes have their middle inside a region."""
+    spend("comparisons", len(words))
     return [index for index, word in enumerate(words) if word.box and _is_inside(word.box, region)]
 
 

@@ -32,9 +32,10 @@ class WordFolder(Importer):
         source.files(*self.word_files, hint="give the folder that holds the images too")
         for path in source.ids:
             with source.problems.catch():
-                yield from pages_of_image(source, path)
-                if source.find_words(path) is None:
-                    source.problems.add("", [f"{path}: its word file is missing"])
+                for page in pages_of_image(source, path):
+                    yield page
+                    if page.unit is None:
+                        source.problems.add("", [f"{page.place}: its word file is missing"])
         yield from pages_of_pdfs(source)
 
 

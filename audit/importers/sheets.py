@@ -15,6 +15,8 @@ LEFT_OUT = "PDFs without a word file, left out"
 SPLIT = "images of several pages, whose pages are documents"
 """Count of such images for the report."""
 _TIFF = (".tif", ".tiff")
+_NUMBERED = ("-0", "_0", "-1", "_1")
+"""What stands behind the name of a document in that of the file of its first page."""
 
 
 def pages_of_image(source: Source, path: str) -> Iterator[Page]:
@@ -71,7 +73,7 @@ def pages_of_pdfs(source: Source) -> Iterator[Page]:
     """
     for number, (path, name) in enumerate(_pdfs_of(source).items()):
         with source.problems.catch(f"{path}:"):
-            if source.find_words(path) is None:
+            if source.find_words(path) is None and _first_of_pages(source, path) is None:
                 source.notes[LEFT_OUT] += 1
                 continue
             pages = pages_of_pdf(source.at(path), name, source.scratch / f"pdf{number}")
@@ -79,13 +81,38 @@ def pages_of_pdfs(source: Source) -> Iterator[Page]:
 
 
 def _completed(source: Source, pages: list[Page], path: str) -> list[Page]:
-    """Add to the pages of a document what lies beside it, and what its path says."""
-    source.fill(pages, path)
+    """Add to the pages of a document what lies beside it or each page, and what its path says.
+
+    Raises:
+        ManifestError: a word file cannot be read, or that of a page is missing.
+    """
+    first = _first_of_pages(source, path)
+    if first is None or source.find_words(path) is not None:
+        source.fill(pages, path)
+    else:
+        for number, page in enumerate(pages, start=int(first[1])):
+            named = _page_named(path, f"{first[0]}{number}")
+            if source.find_words(named) is None:
+                raise ManifestError(f"{page.place}: its word file is missing")
+            source.fill([page], named)
     for page in pages:
         page.part = part_of(path)
         page.provider = source.provider(None, path)
         page.source = path
     return pages
+
+
+def _first_of_pages(source: Source, path: str) -> str | None:
+    """Return which of `_NUMBERED` the word file of a document's first page has; None without."""
+    for ending in _NUMBERED:
+        if source.find_words(_page_named(path, ending)) is not None:
+            return ending
+    return None
+
+
+def _page_named(path: str, ending: str) -> str:
+    """Return the path that the image of a document's page would have."""
+    return PurePosixPath(path).with_suffix("").as_posix() + f"{ending}.png"
 
 
 def _pdfs_of(source: Source) -> Mapping[str, str]:

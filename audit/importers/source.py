@@ -26,7 +26,7 @@ from audit.importers.files import (
     read_text,
     table_rows,
 )
-from audit.importers.layers import CHOSEN, Layers, layers_of
+from audit.importers.layers import CHOSEN, WORD_FILES, Layers, layers_of
 from audit.importers.pages import Page, Size, Unit, ids_of, part_of, shares_of
 from audit.importers.reading import SourceProblems, spend
 from audit.importers.services.azure import add_labels
@@ -250,9 +250,9 @@ class Source:
 
     @cached_property
     def _words(self) -> Mapping[str, list[str]]:
-        """Return the paths of word files, by name without one ending, and without two."""
+        """Return the paths of word files, by each name that their page may have."""
         files = files_in(self.root, self._word_files)
-        return group_by_name(files, lambda path: {path.stem, PurePosixPath(path.stem).stem})
+        return group_by_name(files, _names_of_page)
 
     def find_image(self, named: str, beside: str = "") -> str:
         """Find the path, within the source, of the image that a record names.
@@ -321,7 +321,7 @@ class Source:
         if words is None:
             return
         with _place_of(words), refusing("cannot be read"):
-            fill_all(pages, self.root / words)
+            fill_all(pages, self.root / words, self.format if self.format in WORD_FILES else "")
         for labels in self._layers(image).labels:
             with _place_of(labels), form_of(LABELS.name):
                 add_labels(pages, parse_json(read_text(self.root / labels), "not JSON"))
@@ -412,6 +412,14 @@ def _place_of(path: str) -> Iterator[None]:
         raise ManifestError(
             [f"{shown_path(path)}: {problem}" for problem in error.problems]
         ) from None
+
+
+def _names_of_page(path: PurePosixPath) -> set[str]:
+    """Return the names that the page of a word file may have: less one ending, or two.
+
+    PaddleOCR writes a_res.json for a.png.
+    """
+    return {path.stem, PurePosixPath(path.stem).stem, path.stem.removesuffix("_res")}
 
 
 def _list_in(table: Any) -> list[Any] | None:

@@ -48,13 +48,18 @@ def fill(page: Page, path: Path) -> None:
     fill_all([page], path)
 
 
-def fill_all(pages: Sequence[Page], path: Path) -> None:
+def fill_all(pages: Sequence[Page], path: Path, format: str = "") -> None:
     """Add the words, fields and questions of a word file to the pages of a document, in order.
+
+    Args:
+        pages: pages of the document.
+        path: the word file.
+        format: format that the owner named, if it is one of word files.
 
     Raises:
         ManifestError: the file has another form, or another number of pages.
     """
-    word_pages = read_pages(path)
+    word_pages = read_pages(path, format)
     if len(word_pages) != len(pages):
         raise ManifestError(_another_number(len(word_pages), len(pages)))
     for page, word_page in zip(pages, word_pages, strict=True):
@@ -75,8 +80,8 @@ def _another_number(n_read: int, n_pages: int) -> str:
     return f"{n_read} pages for one image"
 
 
-def read_pages(path: Path) -> list[Page]:
-    """Read every page of a word file.
+def read_pages(path: Path, format: str = "") -> list[Page]:
+    """Read every page of a word file; of JSON, count those that another program wrote.
 
     Raises:
         ManifestError: the file has another form.
@@ -85,7 +90,7 @@ def read_pages(path: Path) -> list[Page]:
     if ending == ".tsv":
         return read_tesseract(path)
     if ending == ".json":
-        return read_service(parse_json(read_text(path), "not JSON"))
+        return read_service(parse_json(read_text(path), "not JSON"), format)
     text = read_markup(path)
     is_xml = ending == ".xml" and "ocr_page" not in text
     return read_xml(text) if is_xml else read_hocr(text)

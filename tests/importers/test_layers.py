@@ -49,11 +49,12 @@ OTHER = {"shapes": [], "imagePath": "a.png"}
 
 
 def lay_out(folder: Path, **files: Any) -> Path:
-    """Write a page and JSON files beside it; "_" stands for "." in their names."""
+    """Write a page and JSON files beside it; "_" stands for "." in names, but for PaddleOCR's."""
     folder.mkdir()
     Image.new("L", SIZE, 255).save(folder / "a.png")
     for name, value in files.items():
-        (folder / f"{name.replace('_', '.')}.json").write_text(json.dumps(value))
+        file = name if name == "a_res" else name.replace("_", ".")
+        (folder / f"{file}.json").write_text(json.dumps(value))
     return folder
 
 
@@ -133,3 +134,15 @@ NAME = corners(50, 50, 130, 80)
 )
 def test_init_recognises_the_program(format: str, value: Any, tmp_path: Path) -> None:
     assert guess_format(lay_out(tmp_path / "src", a=value)) == format
+
+
+def test_a_file_of_another_program_than_the_named_is_read_and_counted(tmp_path: Path) -> None:
+    documents, report = import_folder("paddleocr", lay_out(tmp_path / "src", a=AZURE))
+    assert texts_of(documents["a"]) == ["Total", "4.20"]
+    assert report.notes["pages read as Azure's result, not as paddleocr"] == 1
+
+
+def test_a_file_of_paddleocrs_own_name_is_its_pages(tmp_path: Path) -> None:
+    value = {"rec_texts": ["Gardenia"], "rec_polys": [NAME]}
+    documents, _ = import_folder("paddleocr", lay_out(tmp_path / "src", a_res=value))
+    assert texts_of(documents["a"]) == ["Gardenia"]

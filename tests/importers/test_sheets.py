@@ -104,6 +104,42 @@ def test_a_pdf_beside_an_image_of_its_name_is_not_read_again(tmp_path: Path) -> 
     assert sorted(documents) == ["a"]
 
 
+@pytest.mark.parametrize("ending", ["pdf", "tiff"])
+@pytest.mark.parametrize(
+    ("first", "second"), [("a-1", "a-2"), ("a_1", "a_2"), ("a_0_res", "a_1_res")]
+)
+def test_a_file_a_page_is_read_as_well(
+    first: str, second: str, ending: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "src"
+    write_pages(folder / f"a.{ending}")
+    box = [9, 9, 99, 29]
+    for name, text in ((first, "Total"), (second, "4.20")):
+        value = {"rec_texts": [text], "rec_boxes": [box]}
+        (folder / f"{name}.json").write_text(json.dumps(value))
+    documents, _ = import_folder("paddleocr", folder)
+    assert texts_of(documents["a-1"]) == ["Total"]
+    assert texts_of(documents["a-2"]) == ["4.20"]
+
+
+def test_a_page_without_its_file_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "src"
+    write_pages(folder / "a.pdf")
+    value = {"rec_texts": ["Total"], "rec_boxes": [[9, 9, 99, 29]]}
+    (folder / "a-1.json").write_text(json.dumps(value))
+    with pytest.raises(ManifestError, match="a-2: its word file is missing"):
+        import_folder("paddleocr", folder)
+
+
+def test_a_tiff_without_a_result_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "src"
+    write_pages(folder / "a.tiff")
+    write_pages(folder / "b.tiff")
+    (folder / "a.json").write_text(json.dumps(TEXTRACT))
+    with pytest.raises(ManifestError, match="b-1: its word file is missing"):
+        import_folder("textract", folder)
+
+
 def test_pages_of_one_document_stay_in_one_split(tmp_path: Path) -> None:
     folder = tmp_path / "src"
     for name in "abcdefgh":

@@ -172,8 +172,12 @@ FORMS: tuple[Form, ...] = (
 """Forms of the JSON that programs write, in the order in which they are tried."""
 
 
-def read_service(value: Any) -> list[Page]:
+def read_service(value: Any, format: str = "") -> list[Page]:
     """Read every page of a JSON result, whichever program wrote it.
+
+    Args:
+        value: the result.
+        format: format that the owner named; pages of another are counted. Empty: none was named.
 
     Raises:
         ManifestError: no known program wrote it, or it lacks something of that program's form.
@@ -184,7 +188,10 @@ def read_service(value: Any) -> list[Page]:
     if form.read is None:
         raise ManifestError(form.refusal)
     with form_of(form.name):
-        return list(form.read(value))
+        pages = list(form.read(value))
+    for page in pages:
+        page.notes[f"pages read as {form.name}, not as {format}"] += format not in ("", form.format)
+    return pages
 
 
 def recognise(value: Any) -> Form | None:
