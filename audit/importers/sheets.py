@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 from audit.corpus.images import decode_pages, page_count
+from audit.errors import ManifestError
 from audit.importers.files import files_in
 from audit.importers.pages import Page, ids_of, part_of
 from audit.importers.pdf import NAMED_PDF, pages_of_pdf
