@@ -358,6 +358,10 @@ HOCR_PAGE = (
         ("a.xml", f"<?xml version='1.0' encoding='UTF-8'?>{ALTO_PAGE}", "utf-8-sig"),
         ("a.xml", f"<?xml version='1.0' encoding='ISO-8859-1'?>{ALTO_PAGE}", "utf-8-sig"),
         ("a.xml", ALTO_PAGE, "utf-8"),
+        ("a.xml", f"<?xml version='1.0' encoding='UTF-16'?>{ALTO_PAGE}", "utf-16"),
+        ("a.xml", f"<?xml version='1.0' encoding='UTF-8'?>{ALTO_PAGE}", "utf-16"),
+        ("a.xml", f"<?xml version='1.0'?>{ALTO_PAGE}", "utf-16-be"),
+        ("a.hocr", HOCR_PAGE, "utf-16"),
         ("a.hocr", f"<?xml version='1.0' encoding='ISO-8859-15'?>{HOCR_PAGE}", "iso8859-15"),
         ("a.html", f"<head><meta charset=ISO-8859-2></head>{HOCR_PAGE}", "iso8859-2"),
         (
