@@ -10,8 +10,8 @@ from typing import Any
 
 from audit.errors import ManifestError
 from audit.files import table_beside
-from audit.importers.files import parse_json, read_text
-from audit.importers.services.programs import LABELS, recognise
+from audit.importers.files import read_text
+from audit.importers.services.programs import LABELS, read_result, recognise
 
 WORD_FILES: Mapping[str, Mapping[str, Any]] = table_beside(__file__, "word_files.toml")
 """The formats of word files, by name."""
@@ -70,7 +70,7 @@ def _format_of(path: Path) -> str | None:
 def _format_of_json(path: Path) -> str | None:
     """Return the format of a JSON file; None where no known program wrote it."""
     try:
-        form = recognise(parse_json(read_text(path), "not JSON"))
+        form = recognise(read_result(path))
     except ManifestError:
         return None
     if form is LABELS:

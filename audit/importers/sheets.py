@@ -70,7 +70,7 @@ def split_image(source: Source, path: str) -> list[Page]:
 def pages_of_pdfs(source: Source) -> Iterator[Page]:
     """Yield the pages of the PDFs that have a word file, drawn, with the words of that file.
 
-    A PDF whose page lies beside it as an image of its name is not read again.
+    A PDF whose first page lies beside it as an image is not read again.
     """
     for number, (path, name) in enumerate(_pdfs_of(source).items()):
         with source.problems.catch(f"{path}:"):
@@ -117,7 +117,12 @@ def _page_named(path: str, ending: str) -> str:
 
 
 def _pdfs_of(source: Source) -> Mapping[str, str]:
-    """Return the name of each PDF of a source, by its path, without those of an image's name."""
-    images = {PurePosixPath(path).with_suffix("") for path in source.ids}
-    paths = files_in(source.root, (NAMED_PDF,))
-    return ids_of(path for path in paths if PurePosixPath(path).with_suffix("") not in images)
+    """Return the name of each PDF of a source, by its path, without those whose pages are there."""
+    images = {PurePosixPath(path).with_suffix("").as_posix() for path in source.ids}
+    paths: list[str] = []
+    for path in files_in(source.root, (NAMED_PDF,)):
+        stem = PurePosixPath(path).with_suffix("").as_posix()
+        pictures = {stem, *(f"{stem}{ending}" for ending in _NUMBERED)}
+        if pictures.isdisjoint(images):
+            paths.append(path)
+    return ids_of(paths)

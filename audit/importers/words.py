@@ -21,12 +21,12 @@ from audit.corpus.documents import Word
 from audit.corpus.removal.tesseract import run_tesseract
 from audit.errors import ManifestError, UsageError
 from audit.importers.alto import alto_pages
-from audit.importers.files import TEXTS, form_of, parse_json, read_text, table_rows
+from audit.importers.files import TEXTS, form_of, table_rows
 from audit.importers.hocr import read_hocr
 from audit.importers.markup import read_markup
 from audit.importers.page_xml import page_xml_pages
 from audit.importers.pages import Page, clean, clip, shares_of
-from audit.importers.services.programs import read_service
+from audit.importers.services.programs import read_result, read_service
 from audit.importers.xml_elements import parse_xml
 
 SUFFIXES = (".hocr", ".html", ".htm", ".xml", ".tsv", ".json")
@@ -90,7 +90,7 @@ def read_pages(path: Path, format: str = "") -> list[Page]:
     if ending == ".tsv":
         return read_tesseract(path)
     if ending == ".json":
-        return read_service(parse_json(read_text(path), "not JSON"), format)
+        return read_service(read_result(path), format)
     text = read_markup(path)
     is_xml = ending == ".xml" and "ocr_page" not in text
     return read_xml(text) if is_xml else read_hocr(text)

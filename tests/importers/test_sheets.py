@@ -95,13 +95,14 @@ def test_a_pdf_without_a_result_is_left_out_and_counted(tmp_path: Path) -> None:
     assert report.notes["PDFs without a word file, left out"] == 1
 
 
-def test_a_pdf_beside_an_image_of_its_name_is_not_read_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["a", "a-1", "a_0"])
+def test_a_pdf_whose_page_lies_beside_it_is_not_read_again(name: str, tmp_path: Path) -> None:
     folder = tmp_path / "src"
     write_pages(folder / "a.pdf")
-    Image.new("L", (600, 400), 255).save(folder / "a.png")
-    (folder / "a.json").write_text(json.dumps({"Blocks": [word("1", "Total", 1)]}))
+    Image.new("L", (600, 400), 255).save(folder / f"{name}.png")
+    (folder / f"{name}.json").write_text(json.dumps({"Blocks": [word("1", "Total", 1)]}))
     documents, _ = import_folder("textract", folder)
-    assert sorted(documents) == ["a"]
+    assert sorted(documents) == [name]
 
 
 @pytest.mark.parametrize("ending", ["pdf", "tiff"])

@@ -8,7 +8,8 @@ from audit.corpus.documents import Box
 from audit.importers.pages import Field, Page, block_words, bounds, clean, shares_of, words_inside
 
 UNDIVIDED = "texts in several places that are not told apart: their words have the first"
-"""Count of texts for the report."""
+NOWHERE = "texts and cells without a place, left out"
+"""Counts of texts for the report."""
 _LABELS = {"key": "key", "value": "value", "field_key": "key", "field_value": "value"}
 """Labels of the fields that cells of a graph, and texts, are."""
 
@@ -44,6 +45,9 @@ class _DoclingReader:
 
     def add_text(self, item: Mapping[str, Any]) -> None:
         """Add a text, each part of it in its place; the text of a form is a field too."""
+        if not item["prov"] and item["text"].strip():
+            for page in list(self.pages.values())[:1]:
+                page.notes[NOWHERE] += 1
         parts: list[tuple[Page, tuple[int, ...]]] = []
         for text, place in self._parts_of(item):
             page = self.pages[place["page_no"]]
@@ -54,10 +58,15 @@ class _DoclingReader:
 
     def add_table(self, table: Mapping[str, Any]) -> None:
         """Add the cells of a table that have a box."""
+        places = table["prov"]
+        if not places:
+            return
+        page = self.pages[places[0]["page_no"]]
         for cell in table["data"]["table_cells"]:
             if cell.get("bbox"):
-                page = self.pages[table["prov"][0]["page_no"]]
                 _add_words(page, cell["text"], _box_on(page, cell["bbox"]))
+            elif cell["text"].strip():
+                page.notes[NOWHERE] += 1
 
     def add_cell(self, cell: Mapping[str, Any]) -> None:
         """Add a cell of keys and values as a field, of the words of a text if it names one."""

@@ -5,11 +5,12 @@ The program is recognised first, so that what is wrong with a file is said of th
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from audit.errors import ManifestError
 from audit.importers.faults import shown_columns, type_of
-from audit.importers.files import FAULTS, form_of
+from audit.importers.files import FAULTS, form_of, parse_json, read_text
 from audit.importers.pages import Page
 from audit.importers.services.azure import azure_pages
 from audit.importers.services.docling import docling_pages
@@ -192,6 +193,22 @@ def read_service(value: Any, format: str = "") -> list[Page]:
     for page in pages:
         page.notes[f"pages read as {form.name}, not as {format}"] += format not in ("", form.format)
     return pages
+
+
+def read_result(path: Path) -> Any:
+    """Return the JSON of a file; of JSON on each of several lines a list.
+
+    Raises:
+        ManifestError: it is neither.
+    """
+    text = read_text(path)
+    try:
+        return parse_json(text, "not JSON")
+    except ManifestError:
+        lines = [line for line in text.split("\n") if line.strip()]
+        if len(lines) < 2:
+            raise
+    return [parse_json(line, "not JSON") for line in lines]
 
 
 def recognise(value: Any) -> Form | None:

@@ -98,3 +98,14 @@ def test_texts_of_a_form_are_fields(tmp_path: Path) -> None:
     ]
     page = import_result("docling", document(texts=items), tmp_path, "token-classification")
     assert fields_of(page) == [("key", "Date:"), ("value", "02 May")]
+
+
+def test_texts_and_cells_without_a_place_are_counted(tmp_path: Path) -> None:
+    box = {"l": 50, "t": 50, "r": 120, "b": 80, "coord_origin": "TOPLEFT"}
+    cells = [{"text": "Total", "bbox": box}, {"text": "4.20"}, {"text": ""}]
+    table = {"prov": [place(50, 50, 300, 80)], "data": {"table_cells": cells}}
+    documents, report = import_folder(
+        "docling", write_result(tmp_path / "src", document(tables=[table], texts=[text("x")]))
+    )
+    assert texts_of(documents["a"]) == ["Total"]
+    assert report.notes["texts and cells without a place, left out"] == 2

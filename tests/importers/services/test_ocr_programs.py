@@ -141,3 +141,10 @@ def test_what_cannot_be_read_is_refused_by_its_program(
         import_result("doctr", value, tmp_path)
     assert problem in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+def test_json_on_each_line_is_a_list(tmp_path: Path) -> None:
+    folder = write_result(tmp_path / "src", None)
+    (folder / "a.json").write_text(f"{json.dumps(DICTS[0])}\n{json.dumps(DICTS[1])}\n")
+    documents, _ = import_folder("easyocr", folder)
+    assert texts_of(documents["a"]) == WORDS
