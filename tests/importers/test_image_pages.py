@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import small_sources
 from commands import docaudit
 from PIL import Image, ImageDraw, ImageFont, TiffImagePlugin
 
@@ -142,6 +143,22 @@ def test_a_row_that_names_an_image_of_several_pages_is_refused(source):
     assert result.exit_code == 2, result.output
     assert "the image has 2 pages" in result.output
     assert "save each as a file" in result.output
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("sroie", "funsd", "docvqa", "forms", "hf", "chat", "label-studio", "coco", "csv"),
+        *("hocr", "alto", "textract", "paddleocr", "page-xml", "pages"),
+    ],
+)
+def test_no_format_takes_the_first_page_of_an_image_alone(kind, tmp_path):
+    """A TIFF under the name of a PNG: what splits the pages of a TIFF does not see it either."""
+    src = small_sources.lay_out(kind, tmp_path / "src")
+    image = min(path for path in src.rglob("*") if path.suffix in (".png", ".jpg"))
+    write_sheets(tmp_path / "scan.tif", 0, 0)
+    image.write_bytes((tmp_path / "scan.tif").read_bytes())
+    assert "the image has 2 pages" in small_sources.refused(kind, src)
 
 
 def test_a_data_set_with_an_image_of_several_pages_is_refused(source):
