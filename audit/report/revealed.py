@@ -65,9 +65,21 @@ def write_revealed(
     return path
 
 
-def write_owner(record: AuditRecord, evidence: Path, paths: Mapping[str, str]) -> None:
-    """Write the identity of the scan that the evidence belongs to, and the paths it was given."""
-    content = {**_scan_identity(record), "paths": dict(paths)}
+def write_owner(
+    record: AuditRecord,
+    evidence: Path,
+    paths: Mapping[str, str],
+    arguments: Mapping[str, Any] | None = None,
+) -> None:
+    """Write the identity of the scan that the evidence belongs to, and how it was called.
+
+    Args:
+        record: record of the scan.
+        evidence: folder of the evidence.
+        paths: folders of model and data, as they were given.
+        arguments: options of the scan, as JSON holds them; None: they are not kept.
+    """
+    content = {**_scan_identity(record), "paths": dict(paths), "arguments": arguments}
     write_atomically(evidence / OWNER, json.dumps(content).encode(), mode=0o600)
 
 
@@ -89,6 +101,7 @@ def _refuse_another_scan(record: AuditRecord, evidence: Path) -> None:
     except (OSError, ValueError, TypeError):
         return
     identity.pop("paths", None)
+    identity.pop("arguments", None)
     if identity != _scan_identity(record):
         raise RenderError(
             f"{evidence}: the evidence of another scan than this record's",

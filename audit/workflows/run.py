@@ -25,6 +25,7 @@ from audit.record import AuditRecord, Reason, Result
 from audit.report.revealed import write_owner
 from audit.targets.opening import environment
 from audit.targets.utility import usefulness
+from audit.workflows.arguments import arguments_of
 from audit.workflows.attacking import Running, plan_trials, run_attack
 from audit.workflows.execution import PlannedTrials, run_trials
 from audit.workflows.journals import Origin, now
@@ -91,7 +92,8 @@ def _run_guarded(
     checks = _check_scan(running) if ran else ScanChecks()
     _refuse_swapped(running)
     record = _assemble(running, start, results, checks, useful, declared)
-    write_owner(record, session.options.evidence, session.options.paths)
+    options = session.options
+    write_owner(record, options.evidence, options.paths, arguments_of(options))
     return record
 
 

@@ -1,4 +1,4 @@
-"""Add `docaudit defend`."""
+"""Add `docaudit defend` and `docaudit fix`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from audit.cli.options import (
 )
 from audit.defenses.interface import DEFENSES, query_defenses
 from audit.errors import UsageError, listed
+from audit.extensions.countermeasures import fix_command
 from audit.extensions.countermeasures.interface import TrainingDefense
 from audit.files import check_folder
 
@@ -35,10 +36,11 @@ DP = "Differential privacy (dp)"
 
 
 def add_to(app: typer.Typer) -> None:
-    """Add the command `defend` to the command line."""
+    """Add the commands `defend` and `fix` to the command line."""
     app.command("defend", epilog=_kinds(), rich_help_panel="Countermeasures and canaries")(
         show_errors()(defend)
     )
+    fix_command.add_to(app)
 
 
 def _kinds() -> str:

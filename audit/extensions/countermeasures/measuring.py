@@ -45,6 +45,7 @@ from audit.stats.paired import Ratios, joined_difference, ratio_difference
 from audit.workflows.gate import load_policy
 from audit.workflows.options import ScanOptions
 from audit.workflows.report import Additions, write_report
+from audit.workflows.sampling import Sampling
 from audit.workflows.scan import Labelled
 
 FILES = (page.PDF_NAME, page.HTML_NAME)
@@ -67,13 +68,23 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """What all countermeasures of a command share."""
+class Plan:
+    """What all countermeasures of a command share.
+
+    Attributes:
+        options: options of the scan of the model as it is; `out` is the folder for everything.
+        policy: policy that all scans are judged by.
+        progress: receiver of the progress.
+        alone: whether a countermeasure that does not apply is an error.
+        sampling: sampling of the trials of all scans; None: the least shares of the budget.
+        left_out: reasons of countermeasures that do not apply, by name.
+    """
 
     options: ScanOptions
     policy: Policy
     progress: Progress
-    alone: bool
+    alone: bool = False
+    sampling: Sampling | None = None
     left_out: dict[str, str] = field(default_factory=dict)
 
 
@@ -106,10 +117,10 @@ def measure_defenses(
             on.
     """
     requested = _find_defenses(names, settings)
-    plan = _Plan(options, load_policy(policy), progress, len(names) == 1)
+    plan = Plan(options, load_policy(policy), progress, len(names) == 1)
     chosen: list[Defense] = []
     for defense in requested:
-        with _noting(defense.name, plan):
+        with noting_refusal(defense.name, plan):
             if isinstance(defense, TrainingDefense) and defense.takes_settings:
                 defense = defense.with_settings(dict(settings or {}), options)
             check(defense, options)
@@ -121,8 +132,8 @@ def measure_defenses(
             options.below(BEFORE), plan.policy, Labelled(progress, "as it is")
         )
         for defense in chosen:
-            with _noting(defense.name, plan):
-                after.append((yield from _measured_once(defense, before, plan)))
+            with noting_refusal(defense.name, plan):
+                after.append((yield from measure_once(defense, before, plan)))
         _refuse_none(after, plan.left_out)
         yield from page.write(before.record, after, options.out, plan.left_out)
         comparisons = tuple(comparison for comparison, _ in after)
@@ -159,7 +170,7 @@ def _takes_settings(defense: Defense) -> bool:
 
 
 @contextmanager
-def _noting(name: str, plan: _Plan) -> Iterator[None]:
+def noting_refusal(name: str, plan: Plan) -> Iterator[None]:
     """Note under `name` why the block's countermeasure does not apply, instead of raising.
 
     One alone is refused.
@@ -180,28 +191,36 @@ def _refuse_none(left: Sequence[object], left_out: Mapping[str, str]) -> None:
         )
 
 
-def _measured_once(
-    defense: Defense, before: ScanOfSide, plan: _Plan
+def measure_once(
+    defense: Defense, before: ScanOfSide, plan: Plan, label: str = ""
 ) -> Generator[str, None, page.Measured]:
     """Yield progress, and return the measured countermeasure, in a folder of its own.
 
     Its finished comparison is read where it is still the same.
+
+    Args:
+        defense: the countermeasure.
+        before: scan of the model as it is.
+        plan: what all countermeasures share.
+        label: name of the folder; empty: that of the countermeasure.
+
+    Raises:
+        DocauditError: the countermeasure does not apply, or a scan cannot go on.
     """
-    folder = plan.options.out / defense.name
+    folder = plan.options.out / (label or defense.name)
     key = _comparison_key(defense, before, plan)
     try:
         earlier = measured.read(folder)
         record = records.read(folder / AFTER)
         if earlier.key == key and record.target.sha256 == earlier.result:
-            yield f"{defense.name}: measured before, read from {folder}"
+            yield f"{folder.name}: measured before, read from {folder}"
             return earlier, record
     except RecordError:
         pass
     n_baselines = sum(card.role == "baseline" for card in before.record.references)
     defended = apply(defense, plan.options, folder / AFTER, n_baselines, plan.progress)
-    after = yield from run_side(
-        defended, plan.policy, Labelled(plan.progress, defense.title.lower())
-    )
+    progress = Labelled(plan.progress, defense.title.lower())
+    after = yield from run_side(defended, plan.policy, progress, plan.sampling)
     problem = contradiction(after.verdict.settled)
     if problem is not None:
         raise TrainingError(problem, "the guarantee does not hold: do not use this model")
@@ -211,7 +230,7 @@ def _measured_once(
 
 
 def _compare_scans(
-    defense: Defense, before: ScanOfSide, after: ScanOfSide, plan: _Plan, key: str
+    defense: Defense, before: ScanOfSide, after: ScanOfSide, plan: Plan, key: str
 ) -> Generator[str, None, MeasuredDefense]:
     """Yield progress, and return the comparison of scans before and after a countermeasure."""
     both: tuple[AuditRecord, AuditRecord] = before.record, after.record
@@ -245,7 +264,7 @@ def _compare_scans(
     )
 
 
-def _comparison_key(defense: Defense, before: ScanOfSide, plan: _Plan) -> str:
+def _comparison_key(defense: Defense, before: ScanOfSide, plan: Plan) -> str:
     """Return a hash of all that a comparison depends on, except for the clock."""
     record = before.record
     settings = []

@@ -32,6 +32,7 @@ from audit.targets.opening import device_named, open_model, trainer_of
 from audit.targets.utility import usefulness_by_document
 from audit.workflows.options import ScanOptions, hold_evidence, writing
 from audit.workflows.run import read_outcomes
+from audit.workflows.sampling import Sampling
 from audit.workflows.scan import audit_checkpoint
 from audit.workflows.session import Session, open_session
 
@@ -58,7 +59,7 @@ class ScanOfSide:
 
 
 def run_side(
-    options: ScanOptions, policy: Policy, progress: Progress
+    options: ScanOptions, policy: Policy, progress: Progress, sampling: Sampling | None = None
 ) -> Generator[str, None, ScanOfSide]:
     """Yield progress, and return the scan of the model before or with a countermeasure.
 
@@ -66,6 +67,8 @@ def run_side(
         options: options of the scan.
         policy: policy by which it is judged.
         progress: receiver of the progress of every trial.
+        sampling: sampling of the trials, the same for both sides; None: the least shares of the
+            budget, however fast each side is.
 
     Yields:
         Warnings as they arise.
@@ -73,9 +76,8 @@ def run_side(
     Raises:
         DocauditError: the scan cannot start or go on.
     """
-    # The same trials of both sides, however fast each of them is.
     session = open_session(options)
-    session = replace(session, sampling=session.sampling.with_least_shares())
+    session = replace(session, sampling=sampling or session.sampling.with_least_shares())
     yield from session.warnings
     result = audit_checkpoint(session, policy, progress)
     yield from result.warnings

@@ -1,0 +1,242 @@
+"""Add `docaudit fix`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from audit.attacks import text_of
+from audit.cli import console
+from audit.cli.options import Device, Evidence, Pretrained, named_paths, show_errors
+from audit.errors import UsageError, listed
+from audit.files import check_folder
+from audit.measurements import Estimate
+from audit.report import numbers
+from audit.report.answer import LABELS, UTILITY
+
+if TYPE_CHECKING:
+    from audit.compare.defended import Effect
+    from audit.extensions.countermeasures.fix import Fixed, Scanned, Tried
+
+OUT = "docaudit-fix"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command `fix` to the command line."""
+    app.command("fix", rich_help_panel="Countermeasures and canaries")(show_errors()(fix))
+
+
+def fix(
+    scan_dir: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SCAN_DIR",
+            help="Folder of a finished scan, whose arguments are taken over.",
+            show_default=False,
+        ),
+    ],
+    only: Annotated[
+        str | None,
+        typer.Option(
+            "--try",
+            metavar="NAMES",
+            help="Countermeasures to try, joined by commas; dp:2 trains with epsilon 2.",
+            show_default="those that may lift a violation, until one does",
+        ),
+    ] = None,
+    confirm: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Scan the model of a tried countermeasure at the budget that can pass the policy.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="Folder for models, records and the comparison.")
+    ] = Path(OUT),
+    evidence: Evidence = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POLICY",
+            help="A shipped policy or a file.",
+            show_default="the one that the scan declared",
+        ),
+    ] = None,
+    reference: Pretrained = None,
+    device: Device = "auto",
+) -> None:
+    """Try countermeasures on a scanned model, the cheapest first, until one stops the leak.
+
+    Trains and scans the model with each, and shows leak, usefulness and verdict side by side. The
+    scan itself is not run again. A killed run goes on.
+    """
+    from audit.extensions.countermeasures.fix import Fixed, Tried, read_scan
+    from audit.extensions.countermeasures.fix import fix as try_candidates
+
+    check_folder("--out", out)
+    scanned = read_scan(scan_dir, evidence, policy)
+    options = replace(scanned.options, device=device)
+    if reference:
+        options = replace(options, references={**options.references, **named_paths(reference)})
+    scanned = replace(scanned, options=options)
+    if confirm is not None:
+        _confirm(scanned, out, confirm)
+    outcome = scanned.verdict.overall
+    if only is None and outcome != "violated":
+        _refuse_unneeded(scanned)
+    names = tuple(dict.fromkeys(only.split(","))) if only else ()
+    result: Fixed | None = None
+    with console.Reporter() as progress:
+        for item in progress.follow(try_candidates(scanned, out, progress, names)):
+            if isinstance(item, Tried):
+                console.say(_in_one_line(item, scanned))
+            elif isinstance(item, Fixed):
+                result = item
+    assert result is not None
+    show_fixed(result, out)
+    raise typer.Exit(result.exit_code)
+
+
+def _refuse_unneeded(scanned: Scanned) -> None:
+    """End where no limit is exceeded: there is nothing that a countermeasure could mend.
+
+    Raises:
+        Exit: the scan passed.
+        UsageError: it is undecided.
+    """
+    if scanned.verdict.exit_code == 0:
+        console.say("The scan passed. There is nothing to fix.")
+        raise typer.Exit(0)
+    from audit.report.action import first_action
+    from audit.report.facts.build import facts_of
+
+    step = first_action(facts_of(scanned.record, scanned.verdict), scanned.options.paths)
+    hint = step.text if step is not None else f"read {scanned.folder / 'report.html'}"
+    raise UsageError(f"{scanned.folder}: no limit is exceeded, and the verdict is undecided", hint)
+
+
+def _confirm(scanned: Scanned, out: Path, label: str) -> None:
+    """Scan the model of a countermeasure at the budget that can pass, and end with its verdict.
+
+    Raises:
+        Exit: always, with the exit code of the verdict.
+    """
+    from audit.extensions.countermeasures.fix import confirm
+
+    with console.Reporter() as progress:
+        progress.stage("opening the model and the data set")
+        (confirmed,) = progress.follow(confirm(scanned, out, label, progress))
+    verdict = confirmed.verdict
+    paths = scanned.options.paths
+    console.show_verdict(verdict, confirmed.folder, confirmed.record, paths=paths)
+    raise typer.Exit(verdict.exit_code)
+
+
+def show_fixed(result: Fixed, out: Path) -> None:
+    """Print what was tried side by side, and what to do next."""
+    scanned = result.scanned
+    from audit.extensions.countermeasures.fix import headline_limit
+
+    attack, metric = headline_limit(scanned)
+    rows = [_row(item, attack, metric) for item in result.tried]
+    useful = _useful_label(result)
+    columns = ("tried", text_of(attack).label(metric), useful, "verdict", "minutes")
+    console.show_table("Leak against usefulness", columns, rows)
+    for name, reason in result.left_out.items():
+        console.say(f"{name} does not apply: {reason}")
+    if result.untried:
+        names = listed([*result.untried], "and")
+        console.say(f"Not needed any more: {names} (try with --try).")
+    console.say(*closing_lines(result, out))
+
+
+def closing_lines(result: Fixed, out: Path) -> Iterator[str]:
+    """Yield what the best countermeasure reached, where its model lies, and the next command."""
+    best = result.best
+    assert best is not None
+    folder = result.scanned.folder
+    if best.is_passed:
+        yield f"Cheapest that passes: {best.label}."
+    elif best.stops_leaks:
+        yield f"With {best.label} no limit is exceeded any more. Undecided is not a pass."
+    else:
+        count = "1 limit stays" if best.n_exceeded == 1 else f"{best.n_exceeded} limits stay"
+        yield f"None is enough: with {best.label} {count} exceeded."
+    if best.model is not None:
+        yield f"Its model: {best.model}"
+    if result.files:
+        yield f"Read {listed([*map(str, result.files)], 'and')}"
+    if best.stops_leaks and not best.is_passed:
+        command = f"docaudit fix {shlex.quote(str(folder))} --confirm {best.label}"
+        if str(out) != OUT:
+            command += f" --out {shlex.quote(str(out))}"
+        if result.can_pass:
+            yield f"Next: docaudit plan says what the data set can decide: {plan_command(result)}"
+        else:
+            yield f"A {result.scanned.options.budget} scan cannot pass. Next: {command}"
+
+
+def plan_command(result: Fixed) -> str:
+    """Return the command that says which limits the data set can decide."""
+    options = result.scanned.options
+    return (
+        f"docaudit plan {shlex.quote(str(options.data_dir))} "
+        f"--policy {shlex.quote(result.scanned.policy_name)}"
+    )
+
+
+def _row(item: Tried, attack: str, metric: str) -> tuple[str, ...]:
+    """Return the cells of a countermeasure: leak, usefulness, verdict, minutes."""
+    comparison = item.comparison
+    useful = comparison.usefulness[0] if comparison.usefulness else None
+    minutes = "before" if item.minutes is None else f"{item.minutes:.0f}"
+    verdict = LABELS["verdicts"][comparison.verdict_after]
+    if item.n_exceeded:
+        verdict = f"{verdict} ({item.n_exceeded})"
+    return (
+        item.label,
+        _change(comparison.effect(attack, metric), attack),
+        _change(useful, ""),
+        verdict,
+        minutes,
+    )
+
+
+def _change(effect: Effect | None, attack: str) -> str:
+    """Write a number before and after."""
+    if effect is None:
+        return "not measured"
+    text = text_of(attack) if attack else UTILITY
+    form = text.metric(effect.metric).form
+    cells = []
+    for item in (effect.before, effect.after):
+        if isinstance(item, Estimate):
+            cells.append(numbers.show(item.value, form))
+        else:
+            cells.append("not measured")
+    return f"{cells[0]} → {cells[1]}"
+
+
+def _useful_label(result: Fixed) -> str:
+    """Return the heading of usefulness: its first measure."""
+    for item in result.tried:
+        for effect in item.comparison.usefulness:
+            return UTILITY.label(effect.metric)
+    return "usefulness"
+
+
+def _in_one_line(item: Tried, scanned: Scanned) -> str:
+    """Say what one countermeasure does, while others are still to be tried."""
+    from audit.extensions.countermeasures.fix import headline_limit
+
+    attack, metric = headline_limit(scanned)
+    _, leak, useful, verdict, _ = _row(item, attack, metric)
+    label = text_of(attack).label(metric).lower()
+    return f"{item.label}: {label} {leak}; usefulness {useful}; {verdict}"
