@@ -281,9 +281,28 @@ def _place_and_message(problem: ErrorDetails) -> str:
     return f" {place}: {message}" if place else f": {message}"
 
 
+FOLDERS = ("", "confirmed", "after")
+"""Where the record of a folder lies: of a scan in itself, of a countermeasure below it, the scan at
+the budget that can pass first."""
+BEST = "best.txt"
+"""Names the folder of the countermeasure that `docaudit fix` chose, in the folder of all of them."""
+
+
 def file_of(path: Path) -> Path:
-    """Return the file of a record, given itself or the folder a scan wrote."""
-    return path / "record.json" if path.is_dir() else path
+    """Return the file of a record, given itself or a folder.
+
+    That is the folder of a scan, of a measured countermeasure, or of all that `docaudit fix` tried.
+    """
+    if not path.is_dir():
+        return path
+    best = path / BEST
+    if best.is_file():
+        path = path / Path(best.read_text(encoding="utf-8").strip()).name
+    for folder in FOLDERS:
+        file = path / folder / "record.json"
+        if file.is_file():
+            return file
+    return path / "record.json"
 
 
 def read(path: Path) -> AuditRecord:

@@ -63,6 +63,9 @@ def _worst_change(changes: Sequence[MetricChange]) -> tuple[Change, str]:
     if groups.undecided:
         largest = max(groups.undecided, key=_size_of_change)
         return "cannot be told", f"{largest.words}: {largest.reason}"
+    if groups.lower:
+        smallest = min(groups.lower, key=_size_of_change)
+        return "lower", f"{smallest.words}; not called better: {smallest.reason}"
     if groups.better:
         return "better", min(groups.better, key=_size_of_change).words
     return "not compared", changes[0].reason
@@ -75,6 +78,7 @@ class _Groups:
     worse: list[MetricChange] = field(default_factory=list)
     lost: list[MetricChange] = field(default_factory=list)
     undecided: list[MetricChange] = field(default_factory=list)
+    lower: list[MetricChange] = field(default_factory=list)
     better: list[MetricChange] = field(default_factory=list)
 
 
@@ -88,6 +92,8 @@ def _group(changes: Sequence[MetricChange]) -> _Groups:
             groups.lost.append(change)
         elif change.compared and change.outcome == "better":
             groups.better.append(change)
+        elif change.compared and change.outcome == "lower":
+            groups.lower.append(change)
         elif change.compared:
             groups.undecided.append(change)
     return groups

@@ -346,6 +346,10 @@ def _judge_change(change: MetricChange, pair: ScanPair) -> MetricChange:
     objection = _why_no_evidence(change, outcome, pair)
     if objection:
         return replace(change, reason=objection)
+    if outcome == "better":
+        weakness = _why_only_lower(change, pair)
+        if weakness:
+            return replace(change, outcome="lower", reason=weakness)
     return replace(change, outcome=outcome)
 
 
@@ -359,21 +363,21 @@ def _why_no_evidence(change: MetricChange, outcome: Outcome, pair: ScanPair) -> 
         if confounded is not None:
             return f"{name}: {confounded}"
     if outcome == "better":
-        return _not_better(change, pair, old, new)
+        return other_reference(pair.old, pair.new)
     lifted = sorted({*old.ablations} - {*new.ablations})
     if not lifted:
         return ""
     return f"{OLD}: the attacker was weakened: {', '.join(lifted)}"
 
 
-def _not_better(change: MetricChange, pair: ScanPair, old: Result, new: Result) -> str:
-    """Explain why a lower number is no improvement.
+def _why_only_lower(change: MetricChange, pair: ScanPair) -> str:
+    """Explain why a number that fell for certain is only called lower; empty where it is better.
 
-    The scans rest on other references, or the attack has less power.
+    The attacker of the later scan was weaker, or something keeps its numbers from a pass.
     """
-    references = other_reference(pair.old, pair.new)
-    if references:
-        return references
+    old, new = pair.results(change.attack)
+    if old is None or new is None:
+        return ""
     least = None
     if _has_less_power(old, new):
         least = _largest_demand(change.attack, pair.policy.limits)

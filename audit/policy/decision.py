@@ -15,7 +15,7 @@ from audit.policy.grounds import Ground, Remedy
 from audit.policy.limits import TEXTS, Limit, Waiver
 from audit.policy.reading import PREFIX, PolicyIdentity
 
-Change = Literal["worse", "no longer measured", "better", "cannot be told", "not compared"]
+Change = Literal["worse", "no longer measured", "better", "lower", "cannot be told", "not compared"]
 """What became of a limit since the baseline, the worst first: that of its worst method."""
 
 
@@ -61,7 +61,9 @@ class Baseline:
     @property
     def compared(self) -> bool:
         """Tell whether any limit could be compared with the earlier scan."""
-        return any(limit.outcome in ("worse", "better", "cannot be told") for limit in self.limits)
+        return any(
+            limit.outcome in ("worse", "better", "lower", "cannot be told") for limit in self.limits
+        )
 
     @property
     def counted(self) -> str:

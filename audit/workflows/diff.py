@@ -39,7 +39,7 @@ def diff_scans(
 
 def evidence_of(path: Path) -> Path:
     """Return the folder of a scan's evidence, unless `--evidence` named another."""
-    return (path if path.is_dir() else path.parent) / EVIDENCE
+    return file_of(path).parent / EVIDENCE
 
 
 def gate_against_baseline(

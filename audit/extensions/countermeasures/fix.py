@@ -24,6 +24,7 @@ from audit.extensions.countermeasures.measuring import (
     noting_refusal,
 )
 from audit.extensions.countermeasures.scans import ScanOfSide, apply, check, hold_folder, run_side
+from audit.files import write_atomically
 from audit.measurements import Estimate
 from audit.policy import EXIT_CODES, Policy, Verdict, evaluate, today
 from audit.policy.reading import shipped_policies
@@ -358,7 +359,7 @@ def fix(
             raise _none_applies(scanned, plan)
         yield from _write_pages(scanned, before, tried, plan)
     written = [options.out / name for name in FILES]
-    yield Fixed(
+    fixed = Fixed(
         scanned,
         tuple(tried),
         dict(plan.left_out),
@@ -366,6 +367,10 @@ def fix(
         budget_that_can_pass(scanned.policy, scanned.options.budget),
         tuple(path for path in written if path.exists()),
     )
+    assert fixed.best is not None
+    name = folder_of(out, fixed.best.label).name
+    write_atomically(out / records.BEST, f"{name}\n".encode())
+    yield fixed
 
 
 def _requested(names: Sequence[str], scanned: Scanned) -> list[Candidate]:
