@@ -7,10 +7,11 @@ from pathlib import Path
 import example_answers as answers
 import pytest
 from answering_checkpoints import make_donut
-from commands import docaudit
 from scanned_worlds import make_questions
+from typer.testing import CliRunner
 
 from audit import record as records
+from audit.cli import app
 from audit.compare.defended import LimitChange, LimitUse, MeasuredDefense
 from audit.corpus.documents import Corpus
 from audit.defenses.interface import DEFENSES
@@ -45,6 +46,12 @@ class Unlearned(TrainingDefense):
         self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress
     ) -> RetrainedModel:
         return RetrainedModel(make_donut(out / "unlearned", 9), corpus.root)
+
+
+def docaudit(*arguments: object) -> tuple[str, int]:
+    """Run a command; return its output on one line, and its exit code."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return " ".join(result.output.split()), result.exit_code
 
 
 def scanned_of(record, verdict, tmp_path, budget="standard"):
