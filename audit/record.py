@@ -285,7 +285,7 @@ FOLDERS = ("", "confirmed", "after")
 """Where the record of a folder lies: of a scan in itself, of a countermeasure below it, the scan at
 the budget that can pass first."""
 BEST = "best.txt"
-"""Names the folder of the countermeasure that `docaudit fix` chose, in the folder of all of them."""
+"""Names the folder of the countermeasure that `docaudit fix` chose."""
 
 
 def file_of(path: Path) -> Path:

@@ -90,11 +90,13 @@ def _group(changes: Sequence[MetricChange]) -> _Groups:
             groups.worse.append(change)
         elif change.lost:
             groups.lost.append(change)
-        elif change.compared and change.outcome == "better":
+        elif not change.compared:
+            continue
+        elif change.outcome == "better":
             groups.better.append(change)
-        elif change.compared and change.outcome == "lower":
+        elif change.outcome == "lower":
             groups.lower.append(change)
-        elif change.compared:
+        else:
             groups.undecided.append(change)
     return groups
 

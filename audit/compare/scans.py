@@ -346,11 +346,17 @@ def _judge_change(change: MetricChange, pair: ScanPair) -> MetricChange:
     objection = _why_no_evidence(change, outcome, pair)
     if objection:
         return replace(change, reason=objection)
-    if outcome == "better":
-        weakness = _why_only_lower(change, pair)
-        if weakness:
-            return replace(change, outcome="lower", reason=weakness)
-    return replace(change, outcome=outcome)
+    if outcome == "worse":
+        return replace(change, outcome=outcome)
+    return _better_or_lower(change, pair)
+
+
+def _better_or_lower(change: MetricChange, pair: ScanPair) -> MetricChange:
+    """Judge a number that fell for certain."""
+    weakness = _why_only_lower(change, pair)
+    if weakness:
+        return replace(change, outcome="lower", reason=weakness)
+    return replace(change, outcome="better")
 
 
 def _why_no_evidence(change: MetricChange, outcome: Outcome, pair: ScanPair) -> str:

@@ -1,4 +1,4 @@
-"""Find a countermeasure with which a scanned model meets its policy: try those that apply, in turn."""
+"""Find a countermeasure with which a scanned model meets its policy."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from audit.workflows.session import open_session
 BEFORE = "before"
 AFTER = "after"
 CONFIRMED = "confirmed"
-"""Folders below that of `fix`: the scan as it was; and below a countermeasure's, the scan with it."""
+"""The scan as it was, below the folder of `fix`; scans below that of a countermeasure."""
 EPSILONS = (8.0, 2.0)
 """Guarantees of private training that are tried, the one that costs less usefulness first."""
 _JOURNALS = ("journal-*.jsonl", "journal-*.begun", "time-*.json")
@@ -123,6 +123,11 @@ class Tried:
     def stops_leaks(self) -> bool:
         """Test whether no limit is exceeded with it."""
         return self.n_exceeded == 0
+
+    @property
+    def is_enough(self) -> bool:
+        """Test whether it stops the leaks and costs little usefulness."""
+        return self.stops_leaks and self.loss <= MOST_LOSS
 
     @property
     def is_passed(self) -> bool:
@@ -331,50 +336,67 @@ def fix(
     Raises:
         DocauditError: none applies, or a scan cannot go on.
     """
-    candidates = _requested(names, scanned) if names else find_candidates(scanned)
+    candidates = _requested(names, scanned)
     options = _options_below(scanned, out)
     plan = Plan(options, scanned.policy, progress, alone=len(candidates) == 1)
     chosen = list(_applicable(candidates, plan))
     if not chosen:
         raise _none_applies(scanned, plan)
-    tried: list[Tried] = []
     with hold_folder(options, FILES):
         adopt_journals(scanned.options.evidence, options.below(BEFORE).evidence)
         plan = replace(plan, sampling=sampling_of(options.below(BEFORE), progress))
         before = yield from run_side(
             options.below(BEFORE), plan.policy, Labelled(progress, "as it is"), plan.sampling
         )
-        waiting = [*chosen]
-        while waiting:
-            candidate = waiting.pop(0)
-            label = f"{candidate.label}, {len(tried) + 1} of at most {len(chosen)}"
-            at_this = replace(plan, progress=Labelled(progress, label))
-            with noting_refusal(candidate.label, at_this):
-                item = yield from _try(candidate, before, at_this)
+        tried: list[Tried] = []
+        for item in _try_in_turn(chosen, before, plan):
+            yield item
+            if isinstance(item, Tried):
                 tried.append(item)
-                yield item
-                if not names and item.stops_leaks and item.loss <= MOST_LOSS:
+                if not names and item.is_enough:
                     break
         if not tried:
             raise _none_applies(scanned, plan)
         yield from _write_pages(scanned, before, tried, plan)
-    written = [options.out / name for name in FILES]
+    yield _summarise(scanned, chosen, tried, plan)
+
+
+def _try_in_turn(
+    chosen: Sequence[Candidate], before: ScanOfSide, plan: Plan
+) -> Iterator[str | Tried]:
+    """Yield each candidate as it is measured; note the reasons of those that cannot be."""
+    for number, candidate in enumerate(chosen, start=1):
+        label = f"{candidate.label}, {number} of at most {len(chosen)}"
+        labelled = replace(plan, progress=Labelled(plan.progress, label))
+        with noting_refusal(candidate.label, labelled):
+            yield (yield from _try(candidate, before, labelled))
+
+
+def _summarise(
+    scanned: Scanned, chosen: Sequence[Candidate], tried: Sequence[Tried], plan: Plan
+) -> Fixed:
+    """Sum up what was tried, and name the best in the folder of all of them."""
+    out = plan.options.out
+    done = {item.label for item in tried} | {*plan.left_out}
+    written = [out / name for name in FILES]
     fixed = Fixed(
         scanned,
         tuple(tried),
         dict(plan.left_out),
-        tuple(candidate.label for candidate in waiting),
+        tuple(candidate.label for candidate in chosen if candidate.label not in done),
         budget_that_can_pass(scanned.policy, scanned.options.budget),
         tuple(path for path in written if path.exists()),
     )
     assert fixed.best is not None
     name = folder_of(out, fixed.best.label).name
     write_atomically(out / records.BEST, f"{name}\n".encode())
-    yield fixed
+    return fixed
 
 
 def _requested(names: Sequence[str], scanned: Scanned) -> list[Candidate]:
-    """Return the candidates that somebody named."""
+    """Return the candidates that somebody named; where nobody did, those that may help."""
+    if not names:
+        return find_candidates(scanned)
     candidates = []
     for name in names:
         candidates += candidates_of(name, scanned)
@@ -520,7 +542,7 @@ def confirm(
 
 
 def headline_limit(scanned: Scanned) -> tuple[str, str]:
-    """Return attack and metric of the limit that a table shows: a violated count of values first."""
+    """Choose the limit that a table shows: first a violated count of values."""
     decisions = scanned.verdict.decisions
     violated = [item for item in decisions if item.outcome == "violated"]
     counts = [item for item in violated if item.limit.metric == "values_identified"]
