@@ -76,7 +76,8 @@ def gate(
         def in_words() -> None:
             """Print the record's subject and the verdict on it in sentences."""
             console.show_subject(record)
-            paths = paths_of(record_path, record)
+            scan_dir = records.file_of(record_path).parent
+            paths = {"SCAN_DIR": str(scan_dir), **paths_of(record_path, record)}
             for name, path in (("MODEL_DIR", model), ("DATA_DIR", data), ("POLICY.toml", policy)):
                 if path:
                     paths[name] = str(path)

@@ -117,6 +117,7 @@ def _show_report(report: Report, paths: Mapping[str, str], *, verbose: bool) -> 
         decides_exit=False,
         paths=paths,
         verbose=verbose,
+        comparisons=report.comparisons,
     )
     if report.revealed is not None:
         console.say(f"With the values, for you alone: {report.revealed}")

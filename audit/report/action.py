@@ -8,6 +8,10 @@ from audit.policy.reading import shipped_policies
 from audit.report.answer import decides_most
 from audit.report.facts.definitions import Facts
 from audit.report.facts.recommend import PARTS, with_paths
+from audit.report.labels import LABELS
+
+FIX = "docaudit fix SCAN_DIR"
+"""Tries the countermeasures that may lift a violation, on the model of a scan."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +59,19 @@ def _next_scan(facts: Facts) -> Action | None:
 
 
 def _first_planned(facts: Facts) -> Action | None:
-    """Return the report's first planned action; None where no remedy answers a finding."""
+    """Return the report's first planned action; None where no remedy answers a finding.
+
+    Where countermeasures can be tried on this model, and none has been, that is to try them.
+    """
     if not facts.actions:
         return None
     planned = facts.actions[0]
+    was_measured = any(action.measured for action in facts.actions)
+    can_be_tried = any(
+        action.remedy.measured_by and action.remedy.lifts for action in facts.actions
+    )
+    if facts.outcome == "violated" and can_be_tried and not was_measured:
+        return Action(LABELS["actions"]["try"], FIX)
+    if planned.measured:
+        return Action(f"{planned.remedy.name}. {planned.effect}")
     return Action(f"{planned.remedy.name}.", planned.command)

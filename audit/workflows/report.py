@@ -35,6 +35,7 @@ class Report:
         warnings: what could not be drawn.
         revealed: file with values, where one was written.
         dpia: text for an impact assessment, where it was asked for.
+        comparisons: what countermeasures were measured to do to the model.
     """
 
     folder: Path
@@ -43,6 +44,7 @@ class Report:
     warnings: list[str]
     revealed: Path | None = None
     dpia: Path | None = None
+    comparisons: tuple[MeasuredDefense, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -211,7 +213,7 @@ def _report_record(
     revealed = None
     if request.reveal and (evidence / NAME).exists():
         revealed = evidence / NAME
-    return Report(folder, record, verdict, warnings, revealed, assessment)
+    return Report(folder, record, verdict, warnings, revealed, assessment, tuple(comparisons))
 
 
 def _changes_since(

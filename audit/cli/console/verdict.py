@@ -20,6 +20,7 @@ from audit.report.answer import explanation, findings, headline, name_documents
 from audit.report.labels import LABELS
 
 if TYPE_CHECKING:
+    from audit.compare.defended import MeasuredDefense
     from audit.measurements import Estimate
     from audit.policy import Decision, Limit, Outcome, Verdict
     from audit.record import AuditRecord
@@ -109,6 +110,7 @@ def show_verdict(
     paths: Mapping[str, str] | None = None,
     verbose: bool = False,
     ending: Sequence[str] = (),
+    comparisons: Sequence[MeasuredDefense] = (),
 ) -> None:
     """Print what qualifies a verdict, then the summary.
 
@@ -122,6 +124,7 @@ def show_verdict(
         paths: those of `first_action`.
         verbose: print every limit, note and reason above the summary.
         ending: lines above the verdict.
+        comparisons: what countermeasures were measured to do to this model.
     """
     facts = None
     step = None
@@ -129,8 +132,9 @@ def show_verdict(
         from audit.report.action import first_action
         from audit.report.facts.build import facts_of
 
-        facts = facts_of(record, verdict)
-        step = first_action(facts, paths)
+        facts = facts_of(record, verdict, comparisons)
+        places = {} if out is None else {"SCAN_DIR": str(out)}
+        step = first_action(facts, {**places, **(paths or {})})
     make_console().print()
     _show_what_qualifies(verdict, facts, verbose=verbose)
     shown_ending = _Ending(

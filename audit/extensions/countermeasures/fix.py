@@ -29,8 +29,8 @@ from audit.measurements import Estimate
 from audit.policy import EXIT_CODES, Policy, Verdict, evaluate, today
 from audit.policy.reading import shipped_policies
 from audit.record import AuditRecord
-from audit.report.facts.build import facts_of
 from audit.report.facts.actions import Recommendation
+from audit.report.facts.build import facts_of
 from audit.report.facts.recommend import MOST_LOSS
 from audit.workflows.arguments import read_arguments
 from audit.workflows.gate import load_policy
@@ -245,7 +245,7 @@ def find_candidates(scanned: Scanned) -> list[Candidate]:
 def _may_lift(action: Recommendation) -> bool:
     """Test whether an action is measured by a countermeasure and may change the verdict."""
     answers_violation = any(finding.state == "violated" for finding in action.findings)
-    return action.remedy.lifts and answers_violation
+    return action.remedy.lifts and not action.remedy.beside_only and answers_violation
 
 
 def candidates_of(name: str, scanned: Scanned) -> list[Candidate]:

@@ -17,7 +17,7 @@ from audit.errors import UsageError, listed
 from audit.files import check_folder
 from audit.measurements import Estimate
 from audit.report import numbers
-from audit.report.answer import LABELS, UTILITY
+from audit.report.labels import LABELS, UTILITY
 
 if TYPE_CHECKING:
     from audit.compare.defended import Effect

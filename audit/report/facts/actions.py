@@ -55,3 +55,8 @@ class Recommendation:
     verdict: str
     command: str
     rank: tuple[int, ...] = field(repr=False, default=())
+
+    @property
+    def limits_access(self) -> bool:
+        """Test whether it only keeps attackers away, so that no verdict changes."""
+        return not self.remedy.lifts

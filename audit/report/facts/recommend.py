@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     from audit.compare.defended import Effect, MeasuredDefense
     from audit.policy import Decision, Verdict
 
-DEFEND = "MODEL_DIR DATA_DIR --policy {policy} --budget {budget} --seed {seed}"
-"""What makes the scans of `docaudit defend` comparable with this one."""
+TRY = "docaudit fix SCAN_DIR --try {name}"
+"""Measures a countermeasure on the model of a scan, with the scan's own arguments."""
 MOST_LOSS = 0.1
-"""Relative loss of usefulness, by any measure, above which a remedy stands behind all others."""
+"""Relative loss of usefulness, by any measure, above which a remedy is dear."""
+RUINOUS_LOSS = 0.5
+"""Relative loss above which a remedy stands behind all others that may change the verdict."""
 PROSPECTS = LABELS["prospects"]
 """Whether a remedy can change the verdict: by the state of the findings it answers, or by what is
 known of it."""
@@ -100,9 +102,10 @@ def recommend(
     """List the remedies that answer a finding, ranked for this scan.
 
     Those that answer what the verdict rests on come first, then those against violations; among
-    these the ones that were not measured to take much usefulness, then those that stand alone, then
-    those that more surely meet the limits, then those that answer more of them, then the ones of
-    less effort, then in the order of the file.
+    these the ones that may change the verdict, not those that only limit access. Then come the
+    ones that leave a useful model, stand alone, and more surely meet the limits. Then come those
+    that take little usefulness, answer more limits and ask for less effort, in the order of the
+    file.
 
     Args:
         record: the measurements.
@@ -186,9 +189,11 @@ def _recommendation(
         rank=(
             all(finding.aside for finding in answered),
             gravest,
-            support.largest_loss > MOST_LOSS,
+            not remedy.lifts,
+            support.largest_loss > RUINOUS_LOSS,
             remedy.beside_only,
             prospect.rank,
+            support.largest_loss > MOST_LOSS,
             -len(violated),
             EFFORTS.index(remedy.effort),
         ),
@@ -207,7 +212,7 @@ def _command_of(remedy: Remedy) -> str:
     if remedy.command:
         return remedy.command
     if remedy.measured_by:
-        return f"docaudit defend {remedy.measured_by[0]} {DEFEND}"
+        return TRY.format(name=remedy.measured_by[0])
     return ""
 
 
@@ -223,41 +228,68 @@ class _Prospect(NamedTuple):
     rank: int
 
 
+MEETS = 0
+"""Measured on this model: all limits that it answers are met."""
+STOPS = 1
+"""Measured on this model: none of them is exceeded any more."""
+HELPED_ELSEWHERE = 2
+UNKNOWN = 3
+HELPS_IN_PART = 4
+DOES_NOT_HELP = 5
+LIMITS_ACCESS = 6
+"""It hinders no attacker who holds the model."""
+
+
 def _prospect(remedy: Remedy, support: _Support) -> _Prospect:
     """Say whether a remedy can change the verdict on violated limits."""
     if support.comparisons:
         return _measured_prospect(support)
     if not remedy.lifts:
-        return _Prospect(PROSPECTS["cannot"], 4)
+        return _Prospect(PROSPECTS["cannot"], LIMITS_ACCESS)
     if support.evidence:
-        return _Prospect(PROSPECTS["elsewhere"], 1)
-    return _Prospect(PROSPECTS["unknown"], 2)
+        return _Prospect(PROSPECTS["elsewhere"], HELPED_ELSEWHERE)
+    return _Prospect(PROSPECTS["unknown"], UNKNOWN)
 
 
 def _measured_prospect(support: _Support) -> _Prospect:
-    """Say how many limits were met on this model, by the comparison in which most were."""
-    counts = [_count_met_limits(support.violated, item) for item in support.comparisons]
-    met = max(counts)
-    best = support.comparisons[counts.index(met)]
-    reached = "Yes" if best.verdict_after == "passed" else "No"
-    verb = "is" if met == 1 else "are"
+    """Say how many limits are still exceeded on this model, by the comparison that left fewest."""
+    best = _best_comparison(support)
+    met = _count(support.violated, best, "passed")
+    exceeded = _count(support.violated, best, "violated")
     n_violated = len(support.violated)
+    reached = "Yes" if best.verdict_after == "passed" else "No"
+    if reached == "No" and not exceeded:
+        reached = "Open"
+    before = LABELS["verdicts"][best.verdict_before]
+    after = LABELS["verdicts"][best.verdict_after]
     sentence = (
-        f"{reached}. Measured on this model: {met} of the {n_violated} violated limits that it "
-        f"answers {verb} met, the verdict goes from {best.verdict_before} to {best.verdict_after}"
+        f"{reached}. Measured on this model: of the {n_violated} exceeded limits that it answers "
+        f"{met} {'is' if met == 1 else 'are'} met, {exceeded} still exceeded; "
+        f"the verdict goes from “{before}” to “{after}”"
     )
     if met == n_violated:
-        return _Prospect(sentence, 0)
-    return _Prospect(sentence, 1 if met else 3)
+        return _Prospect(sentence, MEETS)
+    if not exceeded:
+        return _Prospect(sentence, STOPS)
+    return _Prospect(sentence, HELPS_IN_PART if exceeded < n_violated else DOES_NOT_HELP)
+
+
+def _best_comparison(support: _Support) -> MeasuredDefense:
+    """Return the comparison that leaves fewest limits exceeded, then meets most, at least one."""
+
+    def badness(item: MeasuredDefense) -> tuple[int, int, float]:
+        """Return limits that stay exceeded, limits that are not met, and the loss."""
+        exceeded = _count(support.violated, item, "violated")
+        met = _count(support.violated, item, "passed")
+        return exceeded, -met, _largest_loss(item)
+
+    return min(support.comparisons, key=badness)
 
 
 def _short_effect(remedy: Remedy, support: _Support) -> str:
     """Say in one sentence what the remedy does to the leak, and what it costs."""
     if support.comparisons:
-        comparison = support.comparisons[0]
-        before = LABELS["verdicts"][comparison.verdict_before]
-        after = LABELS["verdicts"][comparison.verdict_after]
-        return f"Measured on this model: {before} → {after}."
+        return _measured_effect(support)
     if support.evidence:
         evidence = support.evidence[0]
         effect = _relative_change(evidence.before, evidence.after, "leak")
@@ -268,21 +300,45 @@ def _short_effect(remedy: Remedy, support: _Support) -> str:
     return LABELS["effects"]["unmeasured" if remedy.lifts else "cannot"]
 
 
+def _measured_effect(support: _Support) -> str:
+    """Say leak, price and verdict of the best comparison on this model."""
+    best = _best_comparison(support)
+    changes = []
+    for decision in support.violated:
+        effect = best.effect(decision.limit.attack, decision.limit.metric)
+        if effect is not None and isinstance(effect.after, Estimate):
+            changes.append(_plain_change(effect))
+            break
+    changes += [_plain_change(effect) for effect in best.usefulness[:1]]
+    before = LABELS["verdicts"][best.verdict_before]
+    after = LABELS["verdicts"][best.verdict_after]
+    changes.append(f"{before} → {after}")
+    return f"Measured on this model: {'; '.join(changes)}."
+
+
+def _plain_change(effect: Effect) -> str:
+    """Write the shortest label of a number, and the number before and after."""
+    report = text_of(effect.attack) if effect.attack else UTILITY
+    form = report.metric(effect.metric).form
+    label = report.short(effect.metric)
+    if not label.isupper():
+        label = label[:1].lower() + label[1:]
+    return f"{label} {_show_value(effect.before, form)} → {_show_value(effect.after, form)}"
+
+
 def _relative_change(before: float, after: float, what: str) -> str:
     """Say by how many per cent `what` fell or rose."""
     change = 100 * (after - before) / before if before else 0.0
     return f"{what} {'down' if change <= 0 else 'up'} {abs(change):.0f} %"
 
 
-def _count_met_limits(violated: Sequence[Decision], comparison: MeasuredDefense) -> int:
-    """Count the violated limits that are met with a countermeasure."""
+def _count(violated: Sequence[Decision], comparison: MeasuredDefense, outcome: str) -> int:
+    """Count the violated limits that have an outcome with a countermeasure."""
     outcomes = {(item.attack, item.metric): item.after.outcome for item in comparison.limits}
-    met = [
-        decision
-        for decision in violated
-        if outcomes.get((decision.limit.attack, decision.limit.metric)) == "passed"
-    ]
-    return len(met)
+    count = 0
+    for decision in violated:
+        count += outcomes.get((decision.limit.attack, decision.limit.metric)) == outcome
+    return count
 
 
 def _largest_loss(comparison: MeasuredDefense) -> float:
@@ -395,7 +451,7 @@ def _answer_fits(answer: AnsweredFinding, finding: Finding) -> bool:
     )
 
 
-PARTS = ("MODEL_DIR", "DATA_DIR", "POLICY.toml")
+PARTS = ("MODEL_DIR", "DATA_DIR", "POLICY.toml", "SCAN_DIR", "PATH")
 """Names in commands that stand for paths of the machine."""
 
 
