@@ -7,7 +7,7 @@ from typing import Any
 from audit.corpus.documents import Box
 from audit.importers.pages import Field, Page, block_words, bounds, clean, shares_of, words_inside
 
-UNDIVIDED = "texts in several places that are not told apart: their words have the first"
+UNDIVIDED = "texts in several places without a division: their words have the first"
 NOWHERE = "texts and cells without a place, left out"
 """Counts of texts for the report."""
 _LABELS = {"key": "key", "value": "value", "field_key": "key", "field_value": "value"}
