@@ -133,8 +133,10 @@ def show_verdict(
         from audit.report.facts.build import facts_of
 
         facts = facts_of(record, verdict, comparisons)
-        places = {} if out is None else {"SCAN_DIR": str(out)}
-        step = first_action(facts, {**places, **(paths or {})})
+        places = dict(paths or {})
+        if out is not None:
+            places.setdefault("SCAN_DIR", str(out))
+        step = first_action(facts, places)
     make_console().print()
     _show_what_qualifies(verdict, facts, verbose=verbose)
     shown_ending = _Ending(

@@ -59,7 +59,7 @@ def test_places_that_are_not_told_apart_are_counted(tmp_path: Path) -> None:
     )
     for box in boxes_of(documents["a"]):
         assert box[2] <= 250
-    assert sum("not told apart" in note for note in report.notes) == 1
+    assert sum("without a division" in note for note in report.notes) == 1
 
 
 CELLS = [
