@@ -78,7 +78,7 @@ SPOILT: dict[str, Case] = {
     **cases("answering"),
     "pickles only": (
         lambda folder: (folder / WEIGHTS).rename(folder / "pytorch_model.bin"),
-        "no model.safetensors, only pytorch_model.bin",
+        "in a pickle, .*pytorch_model.bin",
     ),
     "missing weights": (
         weights(lambda tensors: dict([*tensors.items()][::2])),
