@@ -16,7 +16,10 @@ from audit.targets.answering.loading import load_answering
 from audit.targets.interface import AnswerLoss
 
 
-@pytest.mark.parametrize("family", ["idefics3", "qwen2_5_vl", "paligemma", "florence2"])
+@pytest.mark.parametrize(
+    "family",
+    ["idefics3", "qwen2_5_vl", "paligemma", "florence2", "granite_docling", "minicpmv4_6"],
+)
 def test_a_baseline_learns_its_pages_and_is_saved_with_its_processor(family, pages, vlms, tmp_path):
     prompt = ZOO[family].prompt
     given = TrainingRecipe(epochs=12, batch_size=4, learning_rate=1e-2, prompt=prompt)
