@@ -80,7 +80,7 @@ def run_attack(running: Running, attack: Attack) -> FinishedAttack:
         missing = _missing_reference(running.references, attack)
         if missing is not None:
             return FinishedAttack(Result(attack.name, "skipped", missing))
-        trials = attack.trials(running.case)
+        trials = session.trials_of(attack, running.case)
         if not trials:
             nothing = nothing_to_try(attack, running.case)
             return FinishedAttack(Result(attack.name, "skipped", nothing))

@@ -33,7 +33,7 @@ from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, NumberF
 from audit.targets.checkpoint.safety import method_of
 from audit.targets.extractive import is_extractive
 from audit.targets.interface import MaskedLoss, Target
-from audit.workflows.defended import wrap_target
+from audit.workflows.defended import defended_case
 
 TEXTS = table_beside(__file__, "checking.toml")
 
@@ -88,23 +88,68 @@ class AuditedData:
 
 
 @dataclass(frozen=True)
+class Listing:
+    """What attacks find to try of a case without references.
+
+    Attributes:
+        case: the case.
+        attacks: the attacks that its model can be put to.
+        trials: what each of these attacks finds to try, by its name.
+    """
+
+    case: Case
+    attacks: tuple[Attack, ...]
+    trials: Mapping[str, Sequence[Trial]]
+
+    def trials_of(self, attack: Attack, case: Case) -> Sequence[Trial]:
+        """Return all that an attack can try of a case, which may have references by now.
+
+        They are listed again where the attack or the case may give others.
+        """
+        is_listed = attack in self.attacks and attack.name in self.trials
+        if not is_listed or not self._is_of(case):
+            return attack.trials(case)
+        takes_references = bool(attack.needs or attack.uses)
+        if takes_references and case.references != self.case.references:
+            return attack.trials(case)
+        return self.trials[attack.name]
+
+    def _is_of(self, case: Case) -> bool:
+        """Test whether a case is the listed one, whatever its references."""
+        if case.target is not self.case.target or case.corpus is not self.case.corpus:
+            return False
+        return case.canary_loss == self.case.canary_loss
+
+
+@dataclass(frozen=True)
 class CheckedModel:
     """A model that a scan takes with a data set.
 
     Attributes:
         target: the model.
         data: the data set.
-        case: what attacks are put to: the model behind the countermeasure, and the audited
-            documents.
-        applicable: the attacks that the model can be put to.
-        trials: what each of these attacks finds to try, by its name.
+        listing: what attacks find to try of the model behind the countermeasure, and of the
+            audited documents.
     """
 
     target: opening.Checkpoint
     data: AuditedData
-    case: Case
-    applicable: tuple[Attack, ...]
-    trials: Mapping[str, Sequence[Trial]]
+    listing: Listing
+
+    @property
+    def case(self) -> Case:
+        """Return what attacks are put to."""
+        return self.listing.case
+
+    @property
+    def applicable(self) -> tuple[Attack, ...]:
+        """Return the attacks that the model can be put to."""
+        return self.listing.attacks
+
+    @property
+    def trials(self) -> Mapping[str, Sequence[Trial]]:
+        """Return what each of these attacks finds to try, by its name."""
+        return self.listing.trials
 
     @property
     def corpus(self) -> Corpus:
@@ -137,25 +182,24 @@ def check_model(
     target = opening.target_of(folder, whole, device, batch_size, batch_size)
     opening.check(target, whole)
     data = AuditedData.for_model(whole, target)
-    case = Case(wrap_target(guard, target), data.corpus)
-    trials = find_trials(attacks, case)
-    applicable = tuple(attack for attack in attacks if attack.name in trials)
-    return CheckedModel(target, data, case, applicable, trials)
+    return CheckedModel(
+        target, data, find_trials(attacks, defended_case(guard, target, data.corpus))
+    )
 
 
-def find_trials(attacks: Sequence[Attack], case: Case) -> dict[str, Sequence[Trial]]:
-    """List what each attack that the model can be put to finds to try, by its name.
+def find_trials(attacks: Sequence[Attack], case: Case) -> Listing:
+    """List what each attack that the model can be put to finds to try.
 
     Raises:
         ManifestError: the data set gives none of them anything to try.
     """
-    applicable = [attack for attack in attacks if why_inapplicable(attack, case) is None]
+    applicable = tuple(attack for attack in attacks if why_inapplicable(attack, case) is None)
     trials: dict[str, Sequence[Trial]] = {attack.name: attack.trials(case) for attack in applicable}
     if applicable and not any(trials.values()):
         reasons = {attack.name: nothing_to_try(attack, case) for attack in applicable}
         problems = [f"{name}: {reason.why}" for name, reason in reasons.items()]
         raise ManifestError(problems, next(iter(reasons.values())).fix)
-    return trials
+    return Listing(case, applicable, trials)
 
 
 def open_target(

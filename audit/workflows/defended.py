@@ -1,14 +1,36 @@
-"""Put a model and its references behind the countermeasure of a scan."""
+"""Build the case of a scan: a model and its references behind a countermeasure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
-from audit.case import References
+from audit.case import Case, References
+from audit.corpus.documents import Corpus
 from audit.defenses.interface import QueryDefense
 from audit.targets import opening
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.interface import Target
+
+
+def defended_case(
+    defense: QueryDefense | None,
+    target: opening.Checkpoint,
+    corpus: Corpus,
+    models: Mapping[str, opening.Checkpoint | Denoiser] = MappingProxyType({}),
+    members: Mapping[str, frozenset[str]] = MappingProxyType({}),
+) -> Case:
+    """Return what attacks are put to, in the process of the scan and on its workers.
+
+    Args:
+        defense: the countermeasure that all models are asked behind; None: there is none.
+        target: the audited model.
+        corpus: the audited documents.
+        models: references by role, see `References.of`.
+        members: ids of the documents that each split model was trained on, by its role.
+    """
+    references = wrap_references(defense, models, members)
+    return Case(wrap_target(defense, target), corpus, references)
 
 
 def wrap_target(defense: QueryDefense | None, target: opening.Checkpoint) -> Target:

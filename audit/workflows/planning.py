@@ -230,7 +230,7 @@ def _list_trials(session: Session, attack: Attack, filled: LoadedReferences) -> 
     reasons = attack.applies(case)
     trials: Sequence[Trial] = []
     if first_of(reasons, case, "model") is None:
-        trials = attack.trials(case)
+        trials = session.trials_of(attack, case)
     return _Offer(attack, case, reasons, trials)
 
 

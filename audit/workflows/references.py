@@ -29,6 +29,7 @@ from audit.targets.opening import (
 )
 from audit.workflows.checking import (
     CheckedModel,
+    Listing,
     check_model,
     doubt_draw,
     open_target,
@@ -234,8 +235,9 @@ def _checked(session: Session) -> CheckedModel:
     """Return the model of a scan that was opened, with the attacks that it can be put to."""
     case = session.case
     attacks = tuple(attack for attack in session.attacks if why_inapplicable(attack, case) is None)
-    trials = {attack.name: attack.trials(case) for attack in attacks if attack.needs}
-    return CheckedModel(session.target, session.data, case, attacks, trials)
+    # What attacks that can do without a reference find to try does not matter here.
+    trials = {attack.name: session.trials_of(attack, case) for attack in attacks if attack.needs}
+    return CheckedModel(session.target, session.data, Listing(case, attacks, trials))
 
 
 def needs_of(checked: CheckedModel, data_dir: Path, model_dir: Path, given: Given) -> Needs:

@@ -214,8 +214,7 @@ def _check_scan(running: Running) -> ScanChecks:
         # Its copies in training explain what the checks would see.
         return untested_scan(copied)
     with Part("checks", session.options.evidence) as part:
-        corpus = session.sampling.with_fewer_unseen(session.corpus)
-        case = replace(running.case, corpus=corpus)
+        case = session.with_fewer_unseen(running.case)
         return check_scan(case, session.options.width, running.progress, session.attacks)
     return _failed_checks(part.failure)
 
@@ -226,8 +225,8 @@ def _measure_usefulness(session: Session, progress: Progress) -> tuple[Measureme
     if not session.target.card.is_model:
         return ()
     with Part("usefulness", session.options.evidence) as part:
-        corpus = session.sampling.with_fewer_unseen(session.corpus)
-        return usefulness(session.case.target, corpus, session.options.seed)
+        case = session.with_fewer_unseen(session.case)
+        return usefulness(case.target, case.corpus, session.options.seed)
     return _unmeasured_usefulness(part.failure)
 
 
@@ -262,5 +261,5 @@ def read_outcomes(
     session = settle_sampling(session, progress)
     running = Running(session, Origin(), progress)
     (attack,) = (attack for attack in session.attacks if attack.name == name)
-    planned = plan_trials(running, attack, attack.trials(running.case))
+    planned = plan_trials(running, attack, session.trials_of(attack, running.case))
     return planned, run_trials(session, planned, running.references, progress, running.origin)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
@@ -21,7 +21,7 @@ from audit.corpus.documents import Corpus
 from audit.corpus.manifest import load as load_corpus
 from audit.defenses.interface import QueryDefense, query_defense
 from audit.engine.driver import HERE, LOCAL, make_engine
-from audit.engine.interface import Engine, EngineSettings
+from audit.engine.interface import Engine, EngineSettings, Trial
 from audit.errors import TargetError, UsageError
 from audit.references.provenance import FILE_NAME, adapter_of
 from audit.references.resolve import LoadedReferences, ReferencePlan, prepare
@@ -36,6 +36,7 @@ from audit.workflows.checking import (
     TEXTS,
     AuditedData,
     CheckedModel,
+    Listing,
     check_model,
     doubt_draw,
     find_trials,
@@ -43,7 +44,7 @@ from audit.workflows.checking import (
     open_target,
     usable_references,
 )
-from audit.workflows.defended import wrap_references, wrap_target
+from audit.workflows.defended import defended_case, wrap_references, wrap_target
 from audit.workflows.options import ScanOptions, check_work
 from audit.workflows.sampling import Sampling
 
@@ -60,6 +61,7 @@ class Session:
         target: the audited model.
         case: what the attacks are put to: the model behind the countermeasure, where there is one,
             and the audited documents. References are added when the first attack needs them.
+        listing: what the attacks found to try when the session was opened.
         prepared: the references that were given, and how those that are missing are trained.
         engine: runs the attacks' trials.
         device: device that models are asked on: "cpu", "cuda" or "mps".
@@ -77,6 +79,7 @@ class Session:
     data: AuditedData
     target: opening.Checkpoint
     case: Case
+    listing: Listing
     prepared: ReferencePlan = field(default_factory=ReferencePlan)
     engine: Engine = HERE
     device: str = "cpu"
@@ -109,6 +112,14 @@ class Session:
         """Name an attack for its progress, with its place among those that run."""
         title = text_of(attack.name).title or attack.name
         return f"attack {1 + self.attacks.index(attack)} of {len(self.attacks)} ({title})"
+
+    def trials_of(self, attack: Attack, case: Case) -> Sequence[Trial]:
+        """Return all that an attack can try of a case of this session."""
+        return self.listing.trials_of(attack, case)
+
+    def with_fewer_unseen(self, case: Case) -> Case:
+        """Return a case of this session with as many unseen documents as the sampling takes."""
+        return replace(case, corpus=self.sampling.with_fewer_unseen(self.corpus))
 
     def case_with(self, loaded: LoadedReferences) -> Case:
         """Return the case with references, which are asked behind the same countermeasure."""
@@ -217,6 +228,7 @@ def _open_model(options: ScanOptions, attacks: tuple[Attack, ...]) -> Session:
         data=data,
         target=target,
         case=case,
+        listing=checked.listing,
         prepared=prepared,
         engine=engine,
         device=place.device,
@@ -330,8 +342,9 @@ def _open_text(options: ScanOptions, attacks: tuple[Attack, ...]) -> Session:
     data = AuditedData.for_text(load_corpus(options.data_dir))
     # It answers nothing, so that nothing of a checkpoint is ever asked of it.
     target = cast("opening.Checkpoint", NoModel(data.whole))
-    case = Case(target, data.corpus)
-    if not find_trials(attacks, case):
+    case = defended_case(None, target, data.corpus)
+    listing = find_trials(attacks, case)
+    if not listing.attacks:
         names = [kind.name for kind in BATTERY if not text_of(kind.name).needs_model]
         raise UsageError(
             f"{', '.join(options.only)}: {NONE_AUDITED}",
@@ -344,6 +357,7 @@ def _open_text(options: ScanOptions, attacks: tuple[Attack, ...]) -> Session:
         data=data,
         target=target,
         case=case,
+        listing=listing,
         warnings=data.copies.warnings,
     )
 

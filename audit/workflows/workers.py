@@ -36,7 +36,7 @@ from audit.targets.checkpoint.folder import (
     open_checkpoint,
     places_of,
 )
-from audit.workflows.defended import wrap_references, wrap_target
+from audit.workflows.defended import defended_case
 from audit.workflows.session import Session
 
 
@@ -124,8 +124,7 @@ class AttackSpec:
         target = cast("opening.Checkpoint", worker.load(self.target))
         adapted = target if len(self.target.places) > 1 else None
         models = {role: worker.load(model, adapted) for role, model in self.models.items()}
-        references = wrap_references(worker.defense, models, self.members)
-        case = Case(wrap_target(worker.defense, target), worker.corpus, references)
+        case = defended_case(worker.defense, target, worker.corpus, models, self.members)
         return AttackWork(self.attack, case, self.seed)
 
 
