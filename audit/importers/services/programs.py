@@ -59,7 +59,7 @@ LABELS = Form(
     "Azure's labels",
     "azure",
     None,
-    ("labels.0.value.0.boundingBoxes", "labelingState", "document&labels"),
+    ("labels.0.value.0.boundingBoxes", "labelingState&labels", "document&labels.0.label"),
     refusal="labels of a project, and no words: put its .ocr.json beside it",
 )
 FORMS: tuple[Form, ...] = (
@@ -75,6 +75,7 @@ FORMS: tuple[Form, ...] = (
             "IdentityDocuments",
             "IdentityDocumentFields",
             "0.Blocks.0.BlockType",
+            "0.Blocks=",
             "0.ExpenseDocuments",
             "0.IdentityDocuments",
         ),

@@ -96,6 +96,11 @@ def test_fields_of_an_identity_card_are_located_among_its_words(
     assert fields_of(document) == [("FIRST_NAME", "ZOE")]
 
 
+def test_a_list_of_responses_may_begin_with_an_empty_one(tmp_path: Path) -> None:
+    responses = [{"Blocks": []}, {"Blocks": [word("1", "Total", 0.1)]}]
+    assert texts_of(import_result("textract", responses, tmp_path)) == ["Total"]
+
+
 def camel(key: str) -> str:
     """Return a key in camel case."""
     return key[0].lower() + key[1:]
