@@ -65,6 +65,7 @@ def test_positions_are_counted_from_padding_where_the_model_does_so(kind: str) -
         ("vit", "a ViT classifies pictures alone"),
         ("fnet", "reads the padding"),
         ("bart", "writes text"),
+        ("deepseek_vl_v2", "deepseek-community/DeepSeek-OCR-2"),
         ("dots_ocr", f"transformers {transformers.__version__} has no class for dots_ocr"),
     ],
 )

@@ -251,6 +251,9 @@ def unknown_hint(kind: str) -> str:
     if kind in TABLE["refused"]:
         return str(TABLE["refused"][kind])
     if kind != str(None) and kind not in CONFIG_MAPPING_NAMES:
+        twin = TABLE["twins"].get(kind)
+        if twin is not None:
+            return wording("own_code_twin", path=kind, twin=twin)[1]
         (hint,) = wording("no_class", kind=kind, version=transformers.__version__)
         return hint
     why = TABLE["left_out"].get(kind)
