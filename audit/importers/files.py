@@ -22,7 +22,7 @@ from audit.corpus.validation import orientation_problem
 from audit.errors import ManifestError, UsageError
 from audit.files import encoding_of, refuse_boundless, table_beside
 from audit.importers.faults import name_of, problems_of_form, refusing, type_of
-from audit.importers.pages import replace_controls
+from audit.importers.pages import keep_lines, replace_controls
 from audit.importers.reading import note_opened
 
 T = TypeVar("T")
@@ -126,6 +126,11 @@ def read_text(path: Path) -> str:
     Control characters become spaces, except line ends. Errors as of `open_source`.
     """
     return "\n".join(map(replace_controls, _decode_file(path).replace("\r\n", "\n").split("\n")))
+
+
+def read_tabbed(path: Path) -> str:
+    """Return the text of a file as `read_text` does, with its tabs."""
+    return keep_lines(_decode_file(path).replace("\r\n", "\n"))
 
 
 def _decode_file(path: Path) -> str:

@@ -25,7 +25,6 @@ pytestmark = pytest.mark.real
 REPOSITORY = Path(__file__).resolve().parents[2]
 WAITING = frozenset(
     {
-        "22-xfund",
         "23-doclaynet-cells",
         "24-qwen-inline-image",
         "25-opacus-prefix",
@@ -268,3 +267,9 @@ def test_20_labelstudio_several_images(case: CaseRun) -> None:
 
 def test_21_labelstudio_relations(case: CaseRun) -> None:
     assert {document.links for document in case.documents.values()} == {(("e1", "e2"),)}
+
+
+def test_22_xfund(case: CaseRun) -> None:
+    assert [step.code for step in case.steps] == [0, 0]
+    assert case.texts["zh_train_3"] == "Name: Zoe3"
+    assert case.documents["zh_train_3"].links == (("e1", "e2"),)

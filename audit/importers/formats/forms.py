@@ -1,25 +1,34 @@
 """Annotated pages like FUNSD's or SROIE's, in folders and with keys and labels of any names."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from audit.corpus.documents import Box, Word
+from audit.corpus.documents import Word
 from audit.errors import ManifestError, UsageError
-from audit.importers.columns import OUTSIDE, Columns, fields_of_tags, read_box
+from audit.importers.assemble import LINKS_LEFT_OUT
+from audit.importers.columns import Columns
 from audit.importers.faults import name_of
-from audit.importers.files import as_text, form_of, parse_json, read_text
+from audit.importers.files import as_text, parse_json, read_text
+from audit.importers.formats.form_collections import ITEMS, forms_in
+from audit.importers.formats.form_items import add_items, is_item
+from audit.importers.formats.token_lines import DRAWN_LEFT_OUT, read_tokens
 from audit.importers.interface import Importer
-from audit.importers.pages import Field, Page, bounds, clean, line_words
+from audit.importers.pages import Field, Page, bounds, clean, line_words, part_of
 from audit.importers.reading import check_name
 from audit.importers.source import Source, choose_one, group_by_name
 from audit.importers.words import BESIDE_JSON
 
-ITEMS = ("form", "annotations", "fields", "entities", "items", "valid_line")
 PROVIDERS = ("company", "provider", "issuer", "vendor", "supplier", "seller")
 _CORNERS = {n: re.compile(rf"\s*((?:-?[\d.]+,\s*){{{n - 1}}}-?[\d.]+),(.*)") for n in (8, 4)}
 """A line of text behind so many numbers."""
+
+
+COPIES = "further pictures of an annotated page (_ann, _ori), left out"
+UNNAMED = "images that no form of the source names, left out"
+_COPY = re.compile(r"_(ori|ann)$")
+"""What the names of DocBank's pictures of a page end with, behind the page's name."""
 
 
 class Forms(Importer):
@@ -27,19 +36,24 @@ class Forms(Importer):
 
     Of its .json it has its annotation or its values, of its .txt or .csv its words.
 
-    A .json is a list of items as FUNSD has them ("label", "text", "box", "words"), columns as
-    Hugging Face data sets have them ("words", "bboxes", "ner_tags"), or values by key, which are
-    located among the words. A .txt or .csv holds a line of text a row behind the corners of its
-    box, 4 or 8 numbers, as SROIE has them.
+    A .json is a list of items as FUNSD has them ("label", "text", "box", "words", "linking"),
+    columns as Hugging Face data sets have them ("words", "bboxes", "ner_tags"), or values by key,
+    which are located among the words; or it holds the forms of many pages, as XFUND's. A .txt or
+    .csv holds a line of text a row behind the corners of its box, 4 or 8 numbers, as SROIE has
+    them, or a token, its box and its label as DocBank.
     """
 
     name = "forms"
     description = (
         "images, each with a .json as FUNSD's, or .txt boxes and .json values as SROIE's, "
-        "in any folders"
+        "in any folders; XFUND, DocBank"
     )
     word_files = BESIDE_JSON
-    marks = (("*/annotations/*.json", '"form":'),)
+    marks = (
+        ("*/annotations/*.json", '"form":'),
+        ("*.json", r'"document":\s*\[\s*\{\s*"(box|text|label|words|linking|id)"'),
+        ("*.txt", r"(?m)^\S+(\t\d+){7}\t[^\t\n]*\t\w+$"),
+    )
 
     def pages(self, source: Source) -> Iterator[Page]:
         """Yield the pages of a folder of forms."""
@@ -48,17 +62,80 @@ class Forms(Importer):
         if not annotations and not boxed_texts:
             hint = "give the folder that holds images and annotations"
             raise UsageError(f"{source.path} holds neither .json nor .txt", hint)
-        for path in source.ids:
+        images = _stems_by_image(source, {*annotations, *boxed_texts})
+        stems = {*images.values()}
+        collections = _read_collections(source, annotations, stems)
+        for path, stem in images.items():
+            annotation_files = annotations.get(stem, [])
+            line_files = boxed_texts.get(stem, [])
+            if collections and not (annotation_files or line_files):
+                continue
             with source.problems.catch(f"{path}:"):
                 page = source.page(path)
-                stem = PurePosixPath(path).stem
-                annotation = _choose_nearest(path, annotations.get(stem, []))
-                lines = _choose_nearest(path, boxed_texts.get(stem, []))
+                annotation = _choose_nearest(path, annotation_files)
+                lines = _choose_nearest(path, line_files)
                 _fill_page(source, page, annotation, lines)
-        stems = {PurePosixPath(path).stem for path in source.ids}
         for files in (annotations, boxed_texts):
-            source.problems.add("", _missing_images(files, stems))
+            source.problems.add("", _missing_images(files, stems, collections))
+        if collections:
+            source.notes[UNNAMED] += len(images) - len(source.pages)
         yield from source.pages
+
+
+def _stems_by_image(source: Source, stems: Set[str]) -> dict[str, str]:
+    """Return the stem of its annotation for each image of the source, without further copies.
+
+    It is the image's own, or that without the ending of a copy.
+
+    Args:
+        source: the source.
+        stems: names of annotations without their endings.
+    """
+    of_images = {path: PurePosixPath(path).stem for path in source.ids}
+    pages = {*of_images.values()}
+    chosen: dict[str, str] = {}
+    for path, stem in of_images.items():
+        page = _COPY.sub("", stem)
+        if stem in stems or page not in stems:
+            chosen[path] = stem
+        elif stem.endswith("_ori") and page not in pages:
+            chosen[path] = page
+        else:
+            source.notes[COPIES] += 1
+    return chosen
+
+
+def _read_collections(
+    source: Source, annotations: Mapping[str, Sequence[str]], stems: Set[str]
+) -> set[str]:
+    """Read the files that hold the forms of many pages; return their paths.
+
+    Args:
+        source: the source.
+        annotations: paths of .json files by their names without ending.
+        stems: names of images without their endings, whose files are no such.
+    """
+    collections: set[str] = set()
+    for stem in annotations.keys() - stems:
+        for path in annotations[stem]:
+            with source.problems.catch(f"{path}:"):
+                if _read_collection(source, path):
+                    collections.add(path)
+    return collections
+
+
+def _read_collection(source: Source, path: str) -> bool:
+    """Fill the pages of all forms of a file; tell whether there are any."""
+    value = parse_json(read_text(source.at(path)), "not JSON")
+    folder = PurePosixPath(path).parent.as_posix()
+    holds_forms = False
+    for form in forms_in(value):
+        holds_forms = True
+        with source.problems.catch(f"{path}{form.place}:"):
+            page = source.page(source.find_image(form.image, folder), form.table)
+            page.part = page.part or part_of(path)
+            _annotate(source, page, form.table, form.shape)
+    return holds_forms
 
 
 def _fill_page(source: Source, page: Page, annotation: str | None, lines: str | None) -> None:
@@ -76,15 +153,33 @@ def _fill_page(source: Source, page: Page, annotation: str | None, lines: str | 
     if lines is None and annotation is None:
         raise ManifestError("neither a .json nor a .txt has its name")
     if lines is not None:
-        page.words = [*boxed_lines(source.at(lines))]
+        _add_lines(source, page, source.at(lines))
     if annotation is not None:
-        _annotate(source, page, source.at(annotation))
+        path = source.at(annotation)
+        value = parse_json(read_text(path), f"{name_of(path)} is not JSON")
+        _annotate(source, page, value)
 
 
-def _missing_images(files: Mapping[str, Sequence[str]], stems: Set[str]) -> Iterator[str]:
-    """Yield a problem for each name of files that no image has."""
+def _add_lines(source: Source, page: Page, path: Path) -> None:
+    """Give a page the words of a file of boxed lines, or of tokens with their labels.
+
+    Raises:
+        ManifestError: it has another form.
+    """
+    tokens = read_tokens(path)
+    if tokens is None:
+        page.words = [*boxed_lines(path)]
+        return
+    tokens.fill(page)
+    source.notes[DRAWN_LEFT_OUT] += tokens.n_drawn
+
+
+def _missing_images(
+    files: Mapping[str, Sequence[str]], stems: Set[str], collections: Set[str]
+) -> Iterator[str]:
+    """Yield a problem for each name of files that no image has, but for files of many pages."""
     for stem, paths in files.items():
-        if stem not in stems:
+        if stem not in stems and paths[0] not in collections:
             yield f"{paths[0]}: its image is missing"
 
 
@@ -149,98 +244,33 @@ def _read_boxed_line(row: str, numbers: Sequence[int]) -> Iterator[Word] | None:
     return line_words(match[2], bounds([*zip(corners[0::2], corners[1::2], strict=True)]))
 
 
-def _annotate(source: Source, page: Page, path: Path) -> None:
+def _annotate(
+    source: Source, page: Page, value: Any, shape: tuple[float, float] | None = None
+) -> None:
     """Add an annotation to its page.
+
+    Args:
+        source: the source.
+        page: the page.
+        value: the annotation.
+        shape: width and height of the page that its boxes are of, where it says them.
 
     Raises:
         ManifestError: it has another form.
     """
-    value = parse_json(read_text(path), f"{name_of(path)} is not JSON")
-    table = value if isinstance(value, dict) else {}
     items = value
-    if table:
-        items = next((table[key] for key in ITEMS if isinstance(table.get(key), list)), None)
-    if isinstance(items, list) and all(map(_is_item, items)):
-        _add_items(page, items)
+    if isinstance(value, dict):
+        items = next((value[key] for key in ITEMS if isinstance(value.get(key), list)), None)
+    if isinstance(items, list) and all(map(is_item, items)):
+        source.notes[LINKS_LEFT_OUT] += add_items(page, items, shape)
     elif not isinstance(value, dict):
-        raise ManifestError(f"{name_of(path)} is neither a list of items nor an object")
+        raise ManifestError("an annotation is neither a list of items nor an object")
     elif isinstance(value.get("words", value.get("tokens")), list):
         Columns(value, labels=source.options.labels).fill(page, value)
     else:
         _add_values(page, value)
-    page.provider = page.provider or source.provider(table)
-
-
-def _is_item(item: Any) -> bool:
-    """Test whether a value is an item of a form as FUNSD has them."""
-    return isinstance(item, dict) and not {"label", "text", "words"}.isdisjoint(item)
-
-
-def _add_items(page: Page, items: list[dict[str, Any]]) -> None:
-    """Add the items of a form to a page: fields, and words where the page has none.
-
-    On a page that has words they are added with their boxes, and texts to be located.
-    """
-    words = [*page.words]
-    brings_words = not words
-    for number, item in enumerate(items):
-        first = len(words)
-        place = f"items[{number}]"
-        box = None
-        if brings_words:
-            words += _item_words(item, place)
-        else:
-            box = _item_box(item, place)
-        label = clean(as_text(item.get("label", item.get("category", ""))))
-        text = clean(as_text(item.get("text", " ".join(word.text for word in words[first:]))))
-        if label.lower() not in OUTSIDE:
-            plain = fields_of_tags([label])[0][0]
-            inside = tuple(range(first, len(words)))
-            page.fields.append(Field(plain, inside, box, text or None))
-    page.words = words
-
-
-def _item_box(item: Mapping[str, Any], place: str) -> Box | None:
-    """Return the box of an item, where it has one.
-
-    Raises:
-        ManifestError: it has another form.
-    """
-    for key in ("box", "bbox", "bounding_box"):
-        if key in item:
-            return None if item[key] is None else read_box(item[key], f"{place}.box")
-    return None
-
-
-def _item_words(item: Mapping[str, Any], place: str) -> Iterable[Word]:
-    """Return the words of an item: its own, or those of its text.
-
-    Raises:
-        ManifestError: they, or its box, have another form.
-    """
-    inner = item.get("words")
-    if not isinstance(inner, list):
-        box = _item_box(item, place)
-        return line_words(clean(as_text(item.get("text", ""))), box)
-    return [_read_word(word, f"{place}.words[{index}]") for index, word in enumerate(inner)]
-
-
-def _read_word(value: Any, place: str) -> Word:
-    """Read a word: its text, or with its box.
-
-    Raises:
-        ManifestError: it has another form.
-    """
-    if isinstance(value, str):
-        return Word(value)
-    with form_of(f"a word: {place}"):
-        box = next((value[key] for key in ("box", "bbox", "quad") if key in value), None)
-        if isinstance(box, dict):  # CORD's quad
-            quad = box
-            box = []
-            for corner in range(1, 5):
-                box += [quad[f"x{corner}"], quad[f"y{corner}"]]
-        return Word(value["text"], None if box is None else read_box(box, place))
+    if isinstance(value, dict):
+        page.provider = page.provider or source.provider(value)
 
 
 def _add_values(page: Page, values: Mapping[str, Any], before: str = "") -> None:
