@@ -7,6 +7,9 @@ OpenAI, Qwen, TRL and LLaMA-Factory: {"messages": [{"role", "content"}]}, conten
 of parts, images in the parts or in a list of the row; {"prompt", "completion"}, texts or turns. A
 user's turn is a question, the next turn of the assistant its answer. Without an image, the first
 turn of the user holds the document: `audit.importers.prompts` divides it.
+
+ms-swift, Alpaca: {"query" or "instruction", "input", "response" or "output", "system", "history"};
+turns {"human", "assistant"}. Qwen-VL names an image within the text: <img>PATH</img>.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from typing import Any, NamedTuple
 from audit.corpus.documents import TrainingRecipe
 from audit.errors import ManifestError
 from audit.importers.columns import Columns, add_output
-from audit.importers.files import TEXTS
+from audit.importers.files import TEXTS, form_of, parse_json, read_text
 from audit.importers.interface import Importer
 from audit.importers.pages import Page, Part, clean, keep_lines, part_of, text_words
 from audit.importers.prompts import QUESTION, divide_prompts, fill_prompt
@@ -33,10 +36,26 @@ from audit.importers.source import Source
 IMAGE_KEYS = ("image", "images", "image_path", "img")
 MARKS = re.compile(r"<\|?/?(image|image_pad|vision_start|vision_end|img)\|?>")
 """Marks of the image in a text, which chat templates put there by themselves."""
+_INLINE = re.compile(r"(?:\b(?:Picture|Image) ?\d{1,3}: ?)?<img>([^<>\n]{1,999})</img>\n?")
+"""An image that is named within a text, as Qwen-VL has it."""
+_NAMED_IMAGE = re.compile(
+    r"!\[[^\[\]\n]{0,99}\]\(([^()\s]{1,999})\)"
+    r"|<img [^<>]{0,99}src=[\"']([^\"'<>]{1,999})[\"'][^<>]{0,99}>"
+    r"|^[ \t]*([^\s<>]{1,999}\.(?:png|jpe?g|tiff?|webp))[ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""What is an image where the source has it: of Markdown, of HTML, or a path as a line."""
+INFO = "dataset_info.json"
+"""LLaMA-Factory's list of data sets, which names their columns."""
+_INFO_MEANINGS = {"messages": "turns", "prompt": "prompt", "response": "completion"} | {
+    "images": "image"
+}
 _ROLES = {"system": "system", "user": "user", "human": "user"} | dict.fromkeys(
-    ("assistant", "gpt", "model"), "reply"
+    ("assistant", "gpt", "model", "bot"), "reply"
 )
 NO_IMAGE = "conversations about no image or several, left out"
+UNANSWERED = "turns of a user without an answer, left out"
+LATER_TURNS = "questions of a later turn, which are asked without the turns before them"
 REBUILT = "prompts whose white space is not as in the source"
 _Image = str | bytes
 
@@ -89,23 +108,50 @@ class Chat(Importer):
     description = (
         ".json or .jsonl of conversations, about images or texts, or of prompt and completion"
     )
-    marks = tuple((name, r'"(messages|conversations)":\s*\[') for name in ("*.jsonl", "*.json"))
+    marks = (
+        *((name, r'"(messages|conversations?)":\s*\[') for name in ("*.jsonl", "*.json")),
+        ("*.jsonl", r'^\s*\{[^{}]*"query":'),
+        ("*.json", r'^\s*\[\s*\{[^{}]*"(response|output)":'),
+    )
 
     def pages(self, source: Source) -> Iterator[Page]:
         """Yield the pages of conversations about images."""
         talks = Conversations(source)
         hint = "give the file of conversations, or the folder that holds it"
-        for path in source.files(".json", ".jsonl", hint=hint):
+        files = source.files(".json", ".jsonl", hint=hint)
+        columns_by_file = _columns_of_info(source, files)
+        for path in files:
+            if PurePosixPath(path).name == INFO and len(files) > 1:
+                continue
             folder = PurePosixPath(path).parent.as_posix()
+            by_info = columns_by_file.get(PurePosixPath(path).name, {})
+            named_columns = {**by_info, **source.options.columns}
             with source.problems.catch():
                 for place, row in source.records(path):
                     with source.problems.catch(f"{place}:"):
-                        columns = _columns_of(place, row, source)
+                        columns = _columns_of(place, row, named_columns)
                         talks.add(ConversationRow(place, row, columns, folder, part_of(path)))
         yield from talks.pages()
 
 
-def _columns_of(place: str, row: Any, source: Source) -> Columns:
+def _columns_of_info(source: Source, files: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return what LLaMA-Factory's list of data sets says of columns, by meaning, by file."""
+    columns: dict[str, dict[str, str]] = {}
+    for path in files:
+        if PurePosixPath(path).name != INFO:
+            continue
+        with source.problems.catch(f"{path}:"), form_of("LLaMA-Factory's list of data sets"):
+            table = parse_json(read_text(source.at(path)), "not JSON")
+            for entry in table.values():
+                names = entry.get("columns", {})
+                of_file = {
+                    meaning: names[key] for key, meaning in _INFO_MEANINGS.items() if key in names
+                }
+                columns[PurePosixPath(entry.get("file_name", "")).name] = of_file
+    return columns
+
+
+def _columns_of(place: str, row: Any, named: Mapping[str, str]) -> Columns:
     """Return which keys of a row hold the parts of a conversation; refuse a row without one.
 
     Raises:
@@ -114,8 +160,8 @@ def _columns_of(place: str, row: Any, source: Source) -> Columns:
     """
     if not isinstance(row, dict):
         raise ManifestError("not an object")
-    columns = Columns(row, named=source.options.columns)
-    if not columns.talks:
+    columns = Columns(row, named=named)
+    if not (columns.talks or columns.asks):
         raise columns.refusal(place, TEXTS["no_talk"])
     return columns
 
@@ -140,25 +186,42 @@ class Conversations:
         Raises:
             ManifestError: it has another form.
         """
-        turns = _turns(row.values, row.columns)
+        turns = [self._with_images(turn, row) for turn in _turns(row.values, row.columns)]
         images = _different_images(turns)
         if len(images) > 1:
             self._source.notes[NO_IMAGE] += 1
             return
         answered = _answered_turns(turns)
         n_questions = sum(turn.role == "user" for turn in turns)
-        n_unanswered = n_questions - len(answered)
-        self._source.notes["turns of a user without an answer, left out"] += n_unanswered
+        self._source.notes[UNANSWERED] += n_questions - len(answered)
         system = "\n".join(turn.text for turn in turns if turn.role == "system").strip()
         self._systems[bool(images)][system] += 1
         if images:
             page = self._page(row, images[0])
             page.place = page.place or row.place
+            self._source.notes[LATER_TURNS] += len(answered[1:])
             self._about_images += [_Answered(page, *texts) for texts in answered]
         else:
             provider = self._source.provider(row.values)
             page = Page(row.name, part=row.part, provider=provider, place=row.place)
             self._prompts += [_Answered(page, *texts) for texts in answered[:1]]
+
+    def _with_images(self, turn: _Turn, row: ConversationRow) -> _Turn:
+        """Return a user's turn with the images of the source that its text names."""
+        if turn.role != "user":
+            return turn
+        images: list[_Image] = []
+        text = ""
+        end = 0
+        for match in _NAMED_IMAGE.finditer(turn.text):
+            name = next(filter(None, match.groups()))
+            if self._source.has_image(name, row.folder):
+                images.append(name)
+                text += turn.text[end : match.start()]
+                end = match.end()
+        if not images:
+            return turn
+        return _Turn(turn.role, (text + turn.text[end:]).strip(), [*turn.images, *images])
 
     def pages(self) -> Iterator[Page]:
         """Yield the pages, with their questions.
@@ -303,21 +366,92 @@ def _turns(row: Mapping[str, Any], columns: Columns) -> list[_Turn]:
     Raises:
         ManifestError: it has another form.
     """
-    prompt = columns.value(row, "prompt")
-    completion = columns.value(row, "completion")
     if columns["turns"]:
-        prompt = columns.value(row, "turns")
-        completion = []
-    if isinstance(prompt, list) and isinstance(completion, list):
-        talk = [_turn(turn, number) for number, turn in enumerate([*prompt, *completion])]
-    elif isinstance(prompt, str) and isinstance(completion, str):
-        talk = [_Turn("user", MARKS.sub("", prompt), []), _Turn("reply", completion, [])]
+        talk = _talk(columns.value(row, "turns"))
     else:
-        raise ManifestError("no list of turns, and no texts of prompt and completion")
+        talk = [*_history(row), *_prompt_and_completion(row, columns)]
     system = row.get("system")
     if not isinstance(system, str):
         system = ""
-    return [_Turn("system", system, list(_images(_first_value(row, IMAGE_KEYS)))), *talk]
+    keys = [columns["image"], *IMAGE_KEYS]
+    return [_Turn("system", system, list(_images(_first_value(row, keys)))), *talk]
+
+
+def _talk(turns: Any) -> list[_Turn]:
+    """Return the turns of a list of them.
+
+    Raises:
+        ManifestError: it is none.
+    """
+    if not isinstance(turns, list):
+        raise ManifestError("no list of turns, and no texts of prompt and completion")
+    talk: list[_Turn] = []
+    for number, turn in enumerate(turns):
+        talk += _turns_of(turn, number)
+    return talk
+
+
+def _turns_of(turn: Any, number: int) -> list[_Turn]:
+    """Return the turn that an entry is, or those that it has by role.
+
+    Raises:
+        ManifestError: it has another form.
+    """
+    if isinstance(turn, dict) and turn and {key.lower() for key in turn} <= _ROLES.keys():
+        return [_text_turn(_ROLES[role.lower()], text, number) for role, text in turn.items()]
+    return [_turn(turn, number)]
+
+
+def _history(row: Mapping[str, Any]) -> list[_Turn]:
+    """Return the turns before the prompt of a row: pairs of a question and its answer.
+
+    Raises:
+        ManifestError: they have another form.
+    """
+    talk: list[_Turn] = []
+    with form_of("pairs of a question and an answer: history"):
+        for number, (question, answer) in enumerate(row.get("history") or ()):
+            talk.append(_text_turn("user", question, number))
+            talk.append(_text_turn("reply", answer, number))
+    return talk
+
+
+def _prompt_and_completion(row: Mapping[str, Any], columns: Columns) -> list[_Turn]:
+    """Return the turns of a prompt and its completion; of an instruction, with its input.
+
+    Raises:
+        ManifestError: they are neither texts nor turns.
+    """
+    prompt_column = columns["prompt"] or columns["question"]
+    prompt = row.get(prompt_column)
+    completion = row.get(columns["completion"] or columns["answers"])
+    if isinstance(prompt, list) and isinstance(completion, list):
+        return _talk([*prompt, *completion])
+    document = row.get("input")
+    if prompt_column == "instruction" and isinstance(document, str) and document.strip():
+        prompt = f"{prompt}\n{document}"
+    if not (isinstance(prompt, str) and isinstance(completion, str)):
+        raise ManifestError("no list of turns, and no texts of prompt and completion")
+    text, images = _take_inline(prompt)
+    return [_Turn("user", MARKS.sub("", text), images), _Turn("reply", completion, [])]
+
+
+def _text_turn(role: str, text: Any, number: int) -> _Turn:
+    """Return a turn of one text.
+
+    Raises:
+        ManifestError: it is none.
+    """
+    if not isinstance(text, str):
+        raise ManifestError(f"turn {number}: its content is neither a text nor a list of parts")
+    rest, images = _take_inline(text)
+    return _Turn(role, MARKS.sub("", rest).strip(), images)
+
+
+def _take_inline(text: str) -> tuple[str, list[_Image]]:
+    """Return a text without the images that stand in it between marks, and their names."""
+    images: list[_Image] = [match[1].strip() for match in _INLINE.finditer(text)]
+    return _INLINE.sub("", text), images
 
 
 def _first_value(table: Mapping[str, Any], keys: Sequence[str]) -> Any:
@@ -349,7 +483,8 @@ def _turn(turn: Any, number: int) -> _Turn:
             )
         else:
             raise ManifestError(f"turn {number}: its content is neither a text nor a list of parts")
-    return _Turn(role, MARKS.sub("", "\n".join(texts)).strip(), images)
+    joined_text, inline_images = _take_inline("\n".join(texts))
+    return _Turn(role, MARKS.sub("", joined_text).strip(), [*images, *inline_images])
 
 
 def _images(value: Any) -> Iterator[_Image]:

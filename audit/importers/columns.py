@@ -73,10 +73,17 @@ class Columns:
         """Test whether a row is a conversation, or a prompt with its completion."""
         if self["turns"]:
             return True
+        if self.asks and "history" in self._names:
+            return True
         if not (self["prompt"] and self["completion"]):
             return False
         has_page = self["text"] or self["words"] or self["image"]
-        return not (self["question"] and self["answers"] and has_page)
+        return not (self.asks and has_page)
+
+    @property
+    def asks(self) -> bool:
+        """Test whether a row holds a question with its answer."""
+        return bool(self["question"] and self["answers"])
 
     def refusal(self, place: str, wanted: str, *meanings: str, of: str = "columns") -> UsageError:
         """Return the error of a table that lacks what is wanted of it.

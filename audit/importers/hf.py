@@ -23,7 +23,7 @@ from audit.importers.pages import Page, Part, clean, ids_of, part_named
 from audit.importers.source import Source
 
 METADATA = ("metadata.jsonl", "metadata.csv")
-BESIDE = ("data", "system", *IMAGE_KEYS)
+BESIDE = ("data", "system", "history", "input", *IMAGE_KEYS)
 """Columns that may belong to rows beside those with a meaning."""
 
 _SplitPage = tuple[str, Page]

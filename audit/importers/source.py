@@ -281,6 +281,14 @@ class Source:
         same_path = [candidate for candidate in candidates if candidate.endswith(path.as_posix())]
         return choose_one(same_path or candidates, "its image")
 
+    def has_image(self, named: str, beside: str = "") -> bool:
+        """Test whether the source has the one image that a record names, as `find_image` does."""
+        try:
+            self.find_image(named, beside)
+        except ManifestError:
+            return False
+        return True
+
     def find_words(self, image: str) -> str | None:
         """Return the path of the word file of an image or PDF, by name (a.jpg: a.txt, a.jpg.json).
 

@@ -25,8 +25,6 @@ pytestmark = pytest.mark.real
 REPOSITORY = Path(__file__).resolve().parents[2]
 WAITING = frozenset(
     {
-        "23-doclaynet-cells",
-        "24-qwen-inline-image",
         "25-opacus-prefix",
     }
 )
@@ -273,3 +271,15 @@ def test_22_xfund(case: CaseRun) -> None:
     assert [step.code for step in case.steps] == [0, 0]
     assert case.texts["zh_train_3"] == "Name: Zoe3"
     assert case.documents["zh_train_3"].links == (("e1", "e2"),)
+
+
+def test_23_doclaynet_cells(case: CaseRun) -> None:
+    assert set(case.texts.values()) == {"Section One"}
+    assert case.boxes("0" * 64)[0][:2] == (50, 50)
+
+
+def test_24_qwen_inline_image(case: CaseRun) -> None:
+    assert case.documents.keys() == {"1", "2", "3"}
+    for document in case.documents.values():
+        assert document.image is not None
+        assert [question.question for question in document.questions] == ["What is the total?"]

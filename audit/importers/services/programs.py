@@ -13,6 +13,7 @@ from audit.importers.faults import shown_columns, type_of
 from audit.importers.files import FAULTS, form_of, parse_json, read_text
 from audit.importers.pages import Page
 from audit.importers.services.azure import azure_pages
+from audit.importers.services.doclaynet import doclaynet_pages
 from audit.importers.services.docling import docling_pages
 from audit.importers.services.doctr import doctr_pages
 from audit.importers.services.easyocr import easyocr_pages, is_easyocr
@@ -152,6 +153,13 @@ FORMS: tuple[Form, ...] = (
         "document-ai",
         vision_pages,
         ("responses.0.fullTextAnnotation", "responses.0", "fullTextAnnotation"),
+    ),
+    Form(
+        "DocLayNet",
+        "DocLayNet's cells",
+        "coco",
+        doclaynet_pages,
+        ("cells&metadata.original_width",),
     ),
     Form("EasyOCR", "EasyOCR's list", "easyocr", easyocr_pages, test=is_easyocr),
     Form("PaddleOCR", "PaddleOCR's result", "paddleocr", paddleocr_pages, test=is_paddleocr),
