@@ -364,12 +364,21 @@ def fix(
 def _try_in_turn(
     chosen: Sequence[Candidate], before: ScanOfSide, plan: Plan
 ) -> Iterator[str | Tried]:
-    """Yield each candidate as it is measured; note the reasons of those that cannot be."""
+    """Yield each candidate as it is measured; note the reasons of those that cannot be.
+
+    Where a countermeasure stops the leaks, more of it would only cost more, and is not tried.
+    """
+    enough: set[str] = set()
     for number, candidate in enumerate(chosen, start=1):
+        if candidate.defense.name in enough:
+            continue
         label = f"{candidate.label}, {number} of at most {len(chosen)}"
         labelled = replace(plan, progress=Labelled(plan.progress, label))
         with noting_refusal(candidate.label, labelled):
-            yield (yield from _try(candidate, before, labelled))
+            item = yield from _try(candidate, before, labelled)
+            if item.stops_leaks:
+                enough.add(candidate.defense.name)
+            yield item
 
 
 def _summarise(
