@@ -1,4 +1,4 @@
-"""Compute what the guarantee of a private training promises, and what planted secrets say of it."""
+"""Compute what the guarantee of a training promises, and what planted secrets say of it."""
 
 from dataclasses import dataclass
 
