@@ -25,6 +25,8 @@ FORMS = {
 """How a command is written, by the name of its function; the others take neither."""
 COMPARE = ("gate", "verify")
 """Those that compare the files of a model and never open it."""
+WRITE = ("scan", "forget_check", "defend", "references")
+"""Those that look at where they write before they miss a model that is not there."""
 
 
 class Places(NamedTuple):
@@ -41,31 +43,33 @@ class Places(NamedTuple):
 
 def recognising(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a command that first looks at what it was given, before torch is imported."""
-    form = FORMS.get(function.__name__)
-    if form is None:
+    if function.__name__ not in FORMS:
         return function
 
     @wraps(function)
     def command(**options: Any) -> Any:
         """Check the model and the data set, then run the command."""
         with show_errors():
-            _check(options, form, opens=function.__name__ not in COMPARE)
+            _check(options, function.__name__)
         return function(**options)
 
     vars(command)["__signature__"] = inspect.signature(function, eval_str=True)
     return command
 
 
-def _check(options: Mapping[str, Any], form: str, *, opens: bool) -> None:
-    """Check the model and the data set among the options of a command."""
+def _check(options: Mapping[str, Any], name: str) -> None:
+    """Check the model and the data set among the options of the command of this name."""
     places = _places_in(options)
     if places == Places(None, None):
         return
     # Imported late: help and other commands do without.
-    from audit.workflows.places import check_places
+    from audit.workflows.places import check_places, is_there
 
+    model = places.model
+    if name in WRITE and model is not None and not is_there(model):
+        model = None
     references = named_paths(options.get("reference"))
-    check_places(places.model, places.data, references, form, opens=opens)
+    check_places(model, places.data, references, FORMS[name], opens=name not in COMPARE)
 
 
 def _places_in(options: Mapping[str, Any]) -> Places:

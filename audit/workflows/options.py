@@ -148,8 +148,6 @@ def check_folders(options: ScanOptions) -> None:
 
     out = options.out
     evidence = options.evidence_dir
-    model = None if options.model_dir == Path() else options.model_dir
-    check_places(model, options.data_dir, options.references)
     check_folder("--out", out)
     check_apart(options)
     _refuse_foreign(out)
@@ -158,6 +156,8 @@ def check_folders(options: ScanOptions) -> None:
     else:
         check_folder("--evidence", evidence)
         _refuse_shared(out, evidence)
+    model = None if options.model_dir == Path() else options.model_dir
+    check_places(model, options.data_dir, options.references)
 
 
 def check_apart(options: ScanOptions) -> None:

@@ -99,6 +99,11 @@ def _base_of(data: Path | None, references: Mapping[str, Sequence[Path]]) -> Pat
         return None
 
 
+def is_there(path: Path) -> bool:
+    """Test whether something lies at a path; a server is taken to be there."""
+    return what_is(path).kind == "address" or path.exists()
+
+
 def quoted(path: Path) -> str:
     """Return a path as a shell takes it."""
     return shlex.quote(typed(path))

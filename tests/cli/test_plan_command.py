@@ -10,6 +10,7 @@ import asked_pages
 import pytest
 import tiny
 from commands import docaudit
+from strange_models import checkpoint
 
 from audit import policy as policies
 from audit.attacks.budget import SHARES, sample
@@ -96,11 +97,13 @@ def test_a_model_s_trials_are_counted_and_timed_and_nothing_is_written(data, che
         (["--reference", "auxiliary=somewhere"], "add --model"),
         (["--out", "no/such/folder/plan.json"], "no file can be written there"),
         (["--model", "nowhere"], "nowhere"),
-        (["--device", "abacus", "--model", "nowhere"], "abacus"),
+        (["--device", "abacus", "--model", "MODEL"], "abacus"),
     ],
 )
-def test_bad_options_are_one_line_and_exit_2(data, arguments, problem):
-    result = docaudit("plan", data, *arguments)
+def test_bad_options_are_one_line_and_exit_2(data, arguments, problem, tmp_path):
+    model = checkpoint(tmp_path / "model")
+    given = [model if argument == "MODEL" else argument for argument in arguments]
+    result = docaudit("plan", data, *given)
     assert result.exit_code == 2
     assert problem in result.output
     assert len([line for line in result.output.splitlines() if line.startswith("error:")]) == 1
