@@ -102,8 +102,7 @@ def test_a_model_s_trials_are_counted_and_timed_and_nothing_is_written(data, che
 )
 def test_bad_options_are_one_line_and_exit_2(data, arguments, problem, tmp_path):
     model = checkpoint(tmp_path / "model")
-    given = [model if argument == "MODEL" else argument for argument in arguments]
-    result = docaudit("plan", data, *given)
+    result = docaudit("plan", data, *(part.replace("MODEL", str(model)) for part in arguments))
     assert result.exit_code == 2
     assert problem in result.output
     assert len([line for line in result.output.splitlines() if line.startswith("error:")]) == 1
