@@ -21,6 +21,7 @@ from audit.corpus.summary import size_warnings
 from audit.errors import UsageError, listed
 from audit.importers.assemble import ImportReport
 from audit.importers.columns import read_columns
+from audit.importers.faults import shown_path
 from audit.importers.interface import REPORT_NAME, Importer
 from audit.importers.locate import QUALITIES
 from audit.importers.registry import FORMATS
@@ -161,8 +162,10 @@ def init(
     """
     owner_model, place = door.places_of(model, source)
     importer = door.format_of(place, kind)
+    unused = door.check_unused(place, importer, kind, (members, heldout))
     model_task = _recognise_task(owner_model, task, is_optional=yes)
     _say_recognised(place, importer, model_task)
+    _say_unused(unused)
     statements = Statements(
         StatedMembers(members, heldout, heldout_from, official),
         assigned=assigned,
@@ -228,6 +231,13 @@ def _say_recognised(place: Path, importer: Importer, model_task: door.ModelTask)
     console.say(f"{place}: format {importer.name} ({importer.description})")
     if model_task.architecture:
         console.say(f"The model's task: {model_task.kind} (from {model_task.architecture})")
+
+
+def _say_unused(paths: Sequence[str]) -> None:
+    """Print the files beside plain pages that are not read."""
+    if paths:
+        names = ", ".join(map(shown_path, paths))
+        console.warn(f"Not used, as no page's words or keys: {names}")
 
 
 def _labels_of(option: str | None, default: tuple[str, ...] = ()) -> tuple[str, ...]:

@@ -81,6 +81,11 @@ class Columns:
         return not (self.asks and has_page)
 
     @property
+    def tags_words(self) -> bool:
+        """Test whether a row holds words with their tags."""
+        return bool(self["words"] and self["tags"])
+
+    @property
     def asks(self) -> bool:
         """Test whether a row holds a question with its answer."""
         return bool(self["question"] and self["answers"])
@@ -158,13 +163,15 @@ class Columns:
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             raise ManifestError(f"{self['words']}: not a list of words")
         _check_length(boxes, texts, self["boxes"])
-        _check_length(tags, texts, self["tags"])
         if boxes is None:
             page.words = [Word(text) for text in texts]
         else:
             word_boxes = [read_box(box, self["boxes"]) for box in boxes]
             page.words = [Word(text, box) for text, box in zip(texts, word_boxes, strict=True)]
-        if tags is not None:
+        if _are_word_spans(tags, self["tags"]):
+            page.fields = _fields_of_word_spans(texts, tags)
+        elif tags is not None:
+            _check_length(tags, texts, self["tags"])
             page.fields = self._fields_of_tags(texts, tags)
 
     def _fields_of_tags(self, texts: Sequence[str], tags: Sequence[Any]) -> list[Field]:
@@ -193,6 +200,32 @@ class Columns:
             raise ManifestError(f"{self['answers']}: another number than of {self['question']}")
         for question, accepted in zip(questions, answers, strict=True):
             page.ask(as_text(question), _read_answers(accepted))
+
+
+def _are_word_spans(tags: Any, column: str) -> bool:
+    """Test whether tags are spans of words, as in GLiNER's column, which may be empty."""
+    if not isinstance(tags, list):
+        return False
+    if not tags:
+        return column == "ner"
+    return all(isinstance(tag, list) and len(tag) == 3 for tag in tags)
+
+
+def _fields_of_word_spans(texts: Sequence[str], spans: Sequence[Any]) -> list[Field]:
+    """Return the fields of spans of words, as GLiNER has them: the last word is in the span.
+
+    Raises:
+        ManifestError: a span has another form, or is none of the words.
+    """
+    fields: list[Field] = []
+    with form_of("spans of words: first, last and label"):
+        for span in map(_read_span, spans):
+            if not 0 <= span.start <= span.end < len(texts):
+                raise ManifestError(f"a span is not within {len(texts)} words")
+            indices = tuple(range(span.start, span.end + 1))
+            value = " ".join(texts[index] for index in indices)
+            fields.append(Field(span.label, indices, value=value))
+    return fields
 
 
 def _check_length(values: Any, texts: Sequence[str], column: str) -> None:

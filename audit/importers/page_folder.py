@@ -27,6 +27,8 @@ from audit.importers.source import FOLDER, Source
 from audit.progress import steps
 
 TEXT = ".txt"
+TABLES = (".jsonl", ".csv")
+"""Endings of files that a folder of pages never reads."""
 BESIDE = ("", "ocr", "words", "json", "annotations", "labels")
 """Folders, in that of a page or the one above, in which the JSON of its name may lie."""
 _document_type = TypeAdapter(Document)
@@ -94,6 +96,22 @@ def _ids_of_pages(source: Source) -> Mapping[str, str]:
             "give the folder of the pages",
         )
     return ids
+
+
+def unused_beside(folder: Path) -> list[str]:
+    """List the files beside the pages of a folder that may describe them, and are not read.
+
+    Such are tables, JSON of no page's name, and texts of an image's name.
+    """
+    images = files_in(folder, IMAGES)
+    texts = files_in(folder, (TEXT,))
+    stems = {PurePosixPath(path).with_suffix("") for path in images}
+    jsons = {*files_in(folder, (".json",))}
+    unused = [path for path in texts if PurePosixPath(path).with_suffix("") in stems]
+    beside = {_json_beside(PurePosixPath(path), jsons) for path in (*images, *texts)}
+    unused += jsons - beside
+    unused += files_in(folder, TABLES)
+    return sorted(unused)
 
 
 def _meaning_of_folders(source: Source, places: Collection[_Place]) -> str:

@@ -18,7 +18,9 @@ from audit.corpus.replacing import set_aside, settle
 from audit.errors import ManifestError, TargetError, UsageError, listed
 from audit.files import decode_text, encoding_of, read_file
 from audit.importers.divide import MUST
+from audit.importers.faults import shown_path
 from audit.importers.interface import REPORT_NAME, Importer
+from audit.importers.page_folder import unused_beside
 from audit.importers.registry import FORMATS
 from audit.targets.asked import lacks_prompt
 from audit.targets.checkpoint.content import recognise_task
@@ -170,6 +172,43 @@ def format_of(source: Path, named: str | None) -> Importer:
             f"{source} looks like no format that can be imported", "name it: --format NAME"
         )
     return FORMATS[name]
+
+
+def check_unused(
+    source: Path, importer: Importer, named: str | None, statements: Sequence[Path | None]
+) -> list[str]:
+    """Return the files beside plain pages that docaudit does not read.
+
+    Args:
+        source: the folder.
+        importer: the importer of its format.
+        named: the format that the owner names; None: it is guessed.
+        statements: files in which the owner says what was trained on.
+
+    Raises:
+        UsageError: there are such files, and nobody says that the folder is one of plain pages.
+    """
+    if importer.name != PLAIN or not source.is_dir():
+        return []
+    allowed = {path.resolve() for path in filter(None, statements)}
+    allowed.update(source.resolve() / name for name in WRITTEN)
+    unused = [path for path in unused_beside(source) if (source / path).resolve() not in allowed]
+    is_guess = named is None and not (source / manifests.FILE_NAME).exists()
+    if unused and is_guess:
+        raise _unused_error(source, unused)
+    return unused
+
+
+def _unused_error(source: Path, unused: Sequence[str]) -> UsageError:
+    """Return the error of files beside plain pages that may describe them."""
+    names = list(map(shown_path, unused[:SHOWN]))
+    if len(unused) > SHOWN:
+        names.append(f"{len(unused) - SHOWN} more")
+    return UsageError(
+        f"{source} looks like plain pages alone, which do not use {listed(names, 'and')}",
+        "if these files describe the pages, name their format: --format NAME; "
+        "if not: --format pages",
+    )
 
 
 def guess_format(path: Path) -> str | None:

@@ -4,19 +4,21 @@ Spans are those of spaCy, Prodigy or Doccano.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from audit.corpus.documents import Word
 from audit.errors import ManifestError
 from audit.importers.columns import Columns, add_spans, fields_of_tags
-from audit.importers.files import read_text
+from audit.importers.files import parse_json, read_text
+from audit.importers.formats.spacy_docs import DOC_BIN, read_doc_bin
 from audit.importers.interface import Importer
 from audit.importers.pages import Field, Page, Part, clean, part_of
 from audit.importers.source import Source
 
 ENDINGS = (".conll", ".conllu", ".bio", ".bioes", ".iob", ".iob2", ".train", ".testa", ".testb")
+GROUPS = "groups of spans of spaCy beside its entities, left out"
 _BEGINS = re.compile(r"-DOCSTART-|#\s*newdoc\b(?:\s+id\s*=\s*(.+))?")
 _TAG = re.compile(r"O|[BIESLUM]-.+")
 _TAGGED_LINES = r"(?m)^-DOCSTART-|^# newdoc|[ \t]O\n\S+[ \t](?:[^\n]*[ \t])?(?:O|[BI]-\S+)$"
@@ -207,19 +209,26 @@ def _fill(page: Page, sentences: Sequence[_Sentence]) -> None:
 
 
 class Spans(Importer):
-    """One document a line: its text, and spans of characters with a label."""
+    """One document a line: its text, and spans of characters, or of words, with a label."""
 
     name = "spans"
-    description = "JSON lines of a text and spans of its characters (spaCy, Prodigy, Doccano)"
-    marks = tuple(
-        (name, r'"(entities|spans|labels?)":\s*\[\s*(\[|\{[^{}]*"(start|end)\w*":)')
-        for name in ("*.jsonl", "*.json")
+    description = (
+        "JSON of texts and spans of their characters (spaCy, Prodigy, Doccano) or words (GLiNER), "
+        "or spaCy's .spacy"
+    )
+    marks = (
+        *(
+            (name, r'"(entities|ents|spans|labels?)":\s*\[\s*(\[|\{[^{}]*"(start|end)\w*":)')
+            for name in ("*.jsonl", "*.json")
+        ),
+        *((name, r'"tokenized_text":\s*\[') for name in ("*.jsonl", "*.json")),
+        (f"*{DOC_BIN}", ""),
     )
 
     def pages(self, source: Source) -> Iterator[Page]:
         """Yield the pages of text with marked spans."""
         for path in source.files(
-            ".jsonl", ".json", hint="give the file, or the folder that holds it"
+            ".jsonl", ".json", DOC_BIN, hint="give the file, or the folder that holds it"
         ):
             with source.problems.catch():
                 yield from _span_pages(source, path)
@@ -227,13 +236,26 @@ class Spans(Importer):
 
 def _span_pages(source: Source, path: str) -> Iterator[Page]:
     """Yield the pages of a file of texts with spans."""
-    for number, (place, row) in enumerate(source.records(path)):
+    for number, (place, row) in enumerate(_rows_of_spans(source, path)):
         with source.problems.catch(f"{place}:"):
             page = _read_spans(source, place, row)
             if page is not None:
                 page.name = page.name or f"{path.replace('/', '-')}-{number:06d}"
                 page.part = part_of(path)
                 yield page
+
+
+def _rows_of_spans(source: Source, path: str) -> Iterator[tuple[str, Any]]:
+    """Yield the texts of a file with their places; a file of spaCy's may hold one alone."""
+    if path.endswith(DOC_BIN):
+        yield from read_doc_bin(source.at(path))
+        return
+    if path.endswith(".json"):
+        value = parse_json(read_text(source.at(path)), f"{path} is not JSON")
+        if isinstance(value, dict) and isinstance(value.get("text"), str):
+            yield path, value
+            return
+    yield from source.records(path)
 
 
 def _read_spans(source: Source, place: str, row: Any) -> Page | None:
@@ -249,15 +271,26 @@ def _read_spans(source: Source, place: str, row: Any) -> Page | None:
     text = columns.value(row, "text")
     spans = columns.value(row, "spans")
     name = columns.value(row, "name")
-    if not isinstance(text, str) or not isinstance(spans, list):
+    marks_text = isinstance(text, str) and isinstance(spans, list)
+    if not (marks_text or columns.tags_words):
         raise columns.refusal(place, "no text with a list of spans")
     if row.get("answer", "accept") != "accept":
         source.notes["texts that an annotator did not accept, left out"] += 1
         return None
-    page = Page(
-        clean(str(name)) if isinstance(name, str | int) else "",
-        provider=source.provider(row),
-        place=place,
-    )
-    add_spans(page, text, spans)
+    page = Page("", provider=source.provider(row), place=place)
+    if isinstance(name, str | int):
+        page.name = clean(str(name))
+    if marks_text:
+        add_spans(page, text, spans)
+    else:
+        columns.fill(page, row)
+    source.notes[GROUPS] += _count_groups(row)
     return page
+
+
+def _count_groups(row: Mapping[str, Any]) -> int:
+    """Count the named groups of spans of a document of spaCy's."""
+    groups = row.get("spans")
+    if not isinstance(groups, dict):
+        return 0
+    return len(groups)
