@@ -112,6 +112,11 @@ class Columns:
         """Return the value of a row in the column of this meaning; None where there is none."""
         return row.get(self[meaning]) if self[meaning] else None
 
+    def name_of(self, row: Mapping[str, Any]) -> str:
+        """Return the id of a row; empty where it has none."""
+        name = self.value(row, "name")
+        return clean(str(name)) if isinstance(name, str | int) else ""
+
     def fill(self, page: Page, row: Mapping[str, Any]) -> None:
         """Add the words, fields, questions and output of a row to its page.
 
@@ -158,8 +163,6 @@ class Columns:
         texts = self.value(row, "words")
         boxes = self.value(row, "boxes")
         tags = self.value(row, "tags")
-        if not isinstance(tags, list):
-            tags = None  # a class
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             raise ManifestError(f"{self['words']}: not a list of words")
         _check_length(boxes, texts, self["boxes"])
@@ -170,7 +173,7 @@ class Columns:
             page.words = [Word(text, box) for text, box in zip(texts, word_boxes, strict=True)]
         if _are_word_spans(tags, self["tags"]):
             page.fields = _fields_of_word_spans(texts, tags)
-        elif tags is not None:
+        elif isinstance(tags, list):  # else a class
             _check_length(tags, texts, self["tags"])
             page.fields = self._fields_of_tags(texts, tags)
 

@@ -270,16 +270,13 @@ def _read_spans(source: Source, place: str, row: Any) -> Page | None:
     columns = Columns(row if isinstance(row, dict) else (), named=source.options.columns)
     text = columns.value(row, "text")
     spans = columns.value(row, "spans")
-    name = columns.value(row, "name")
     marks_text = isinstance(text, str) and isinstance(spans, list)
     if not (marks_text or columns.tags_words):
         raise columns.refusal(place, "no text with a list of spans")
     if row.get("answer", "accept") != "accept":
         source.notes["texts that an annotator did not accept, left out"] += 1
         return None
-    page = Page("", provider=source.provider(row), place=place)
-    if isinstance(name, str | int):
-        page.name = clean(str(name))
+    page = Page(columns.name_of(row), provider=source.provider(row), place=place)
     if marks_text:
         add_spans(page, text, spans)
     else:
