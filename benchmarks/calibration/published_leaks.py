@@ -31,7 +31,8 @@ from benchmarks.calibration.simulated_audits import decisions_of, fewer_resample
 
 SEED = 5
 RESAMPLES = 2_000
-PAGES, QUESTIONS = 1_200, 4_654
+PAGES = 1_200
+QUESTIONS = 4_654
 """Pinto et al. 2024, section 2.2: about 1,200 page images, 4,654 questions whose answers were taken
 off."""
 NOISE = 0.01

@@ -22,7 +22,8 @@ SHARES: dict[str, Mapping[Split, float]] = {
 }
 """The paper's: validation (which the held-out documents are), public, private."""
 EPOCHS = {"mlm": 300, "token-classification": 150}
-BATCH, LEARNING_RATE = 32, 2e-4
+BATCH = 32
+LEARNING_RATE = 2e-4
 """Ours."""
 POSITIONS = 512
 TINY_EPOCHS = 2

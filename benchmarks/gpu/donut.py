@@ -41,9 +41,11 @@ POSITIONS = 64
 EPOCHS = {False: 20, True: 2}
 LEARNING_RATE = 1e-3
 BATCH = {False: 32, True: 4}
-ROUND, MOST_ROUNDS = 24_000, 10
+ROUND = 24_000
+MOST_ROUNDS = 10
 """Samples of a round, and rounds."""
-FIRST_ROUNDS, FIRST_READ = 2, "trade"
+FIRST_ROUNDS = 2
+FIRST_READ = "trade"
 """A model that is asked everything from the start learns which answers there are and never to
 look."""
 CONTEXTS = ("exact", "paraphrased", "shuffled")

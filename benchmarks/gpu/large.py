@@ -37,7 +37,8 @@ PAGE = {False: (1008, 1400), True: (56, 84)}
 """Width and height in pixels of a page, by whether the run is tiny: 1,800 tokens of Qwen2.5-VL."""
 WORDS = {False: 300, True: 20}
 """Of a page, of four letters and a space each: 1,500 tokens of characters."""
-PAGES, QUESTIONS = {False: 4, True: 2}, {False: 8, True: 2}
+PAGES = {False: 4, True: 2}
+QUESTIONS = {False: 8, True: 2}
 """Pages, and questions about each."""
 NEW_TOKENS = 16
 ANSWER = "1,234.56"

@@ -48,7 +48,9 @@ READS = 0.55
 """The held-out ANLS, its interval's lower end, from which anything is measured."""
 ROUND = 50_000
 MOST_ROUNDS = 12
-EPOCHS, RATE, BATCH = {False: 1, True: 6}, {False: 5e-4, True: 1e-2}, {False: 64, True: 8}
+EPOCHS = {False: 1, True: 6}
+RATE = {False: 5e-4, True: 1e-2}
+BATCH = {False: 64, True: 8}
 """Of a round; a tiny model learns at least where answers end, so that it is soon done with them."""
 FINE_RATE = 2e-4
 FINE_EPOCHS = {False: 10, True: 1}

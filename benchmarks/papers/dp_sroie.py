@@ -58,7 +58,8 @@ OUT = HERE / "dp_sroie"
 SEED = 0
 LEARNING_RATE = 5e-4
 BATCH = 8
-SHARE, N_CANDIDATES = 0.04, 16
+SHARE = 0.04
+N_CANDIDATES = 16
 """Of the fields, and of the attack's candidates, as in `cdmi_tables.py`."""
 ENGINE_PAGES = 16
 ENGINE_ROUNDS = 2

@@ -192,7 +192,8 @@ def adapted(kind: Kind, folder: Path, strength: str, role: str) -> Floats:
     rows = [kind.asked(one)[0] for pool in SCORED for one in documents[pool][:ADAPTED]]
     score = docmia.cluster(docmia.features(loaded(kind, folder, strength, role), rows))
     column = np.full(2 * SIDE, np.nan)
-    column[:ADAPTED], column[SIDE : SIDE + ADAPTED] = score[:ADAPTED], score[ADAPTED:]
+    column[:ADAPTED] = score[:ADAPTED]
+    column[SIDE : SIDE + ADAPTED] = score[ADAPTED:]
     return column
 
 

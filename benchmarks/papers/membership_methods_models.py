@@ -223,7 +223,8 @@ def tagger(root: Path) -> Kind:
 
 # A masked language model of receipts
 
-MASKS, ASKED_MASKS = 7, 4
+MASKS = 7
+ASKED_MASKS = 4
 """Masks that hide every token of a page once between them, and how many a page is scored by."""
 
 

@@ -43,7 +43,10 @@ from benchmarks.papers.provider_invoices_report import METHODS
 
 HERE = Path(__file__).parent
 OUT = HERE / "provider_invoices_dp"
-ROUNDS, CENTRAL_RATE, CLIENT_RATE, N_CLIENTS = 10, 1000 / 4149, 0.2, 10
+ROUNDS = 10
+CENTRAL_RATE = 1000 / 4149
+CLIENT_RATE = 0.2
+N_CLIENTS = 10
 """The paper's: 1000 of 4,149 providers a round in one place, or two of ten clients with all of
 theirs."""
 LARGEST_NORM = {

@@ -32,7 +32,9 @@ SIZE = (128, 64)
 EPOCHS = 15
 LEARNING_RATE = 1e-3
 BATCH_SIZE = 8
-SMOKE_COMPANIES, SMOKE_RECEIPTS, SMOKE_EPOCHS = 12, 4, 1
+SMOKE_COMPANIES = 12
+SMOKE_RECEIPTS = 4
+SMOKE_EPOCHS = 1
 """Companies, receipts of each, and epochs, when only trying whether everything runs."""
 POLICY = "default"
 Audit = Callable[[Path, Path, Path, Path], None]

@@ -37,16 +37,22 @@ PARTS = {
     "head": "lm_head.",
 }
 """The beginnings of the names of each part's tensors; the first that fits counts."""
-CONTEXT, HOST = 1.0, 256.0
+CONTEXT = 1.0
+HOST = 256.0
 """Gigabytes of a GPU that CUDA and its kernels take, and those of the machine that are free."""
 GPUS = (1, 2, 8)
 MEMORIES = (24.0, 80.0)
 PAGES = {"letter, 100 dpi": (850, 1100), "A4, 200 dpi": (1654, 2339)}
 TOKEN = 28
 """Pixels of a side of what becomes one token: two patches of 14."""
-PROMPT, ANSWER, LONGEST, ROWS = 60, 5, 128, 16
+PROMPT = 60
+ANSWER = 5
+LONGEST = 128
+ROWS = 16
 """Tokens of a prompt beside the page, of an answer, of the longest answer; rows of a batch."""
-ATTACKS, MODELS, WORKERS = 3, 2, (1, 8)
+ATTACKS = 3
+MODELS = 2
+WORKERS = (1, 8)
 """Attacks of a scan with workers; models that each needs, the target and its base; workers on one
 node."""
 

@@ -41,7 +41,8 @@ from benchmarks.tools import strangers_sources as sources
 from benchmarks.tools.strangers_models import SEED, Trainer
 from benchmarks.tools.strangers_sources import Page, Writer
 
-MEMBERS, OTHERS = 80, 80
+MEMBERS = 80
+OTHERS = 80
 """Documents of training, and those that the model never saw: over the 72 a side that a limit asks
 for."""
 ALONE = 40

@@ -56,10 +56,12 @@ def corpus(n_member=60, n_heldout=60, n_public=40, seed=0, task="mlm"):
 
     A word is the number of its token.
     """
-    rng, documents = np.random.default_rng(seed), []
+    rng = np.random.default_rng(seed)
+    documents = []
     splits = ["member"] * n_member + ["heldout"] * n_heldout + ["public"] * n_public
     for index, split in enumerate(splits):
-        words, entities = [*rng.integers(10, 10**6, 3)], []
+        words = [*rng.integers(10, 10**6, 3)]
+        entities = []
         for category in CATEGORIES:
             span = tuple(range(len(words), len(words) + LENGTHS[category]))
             words += [*rng.integers(10, 10**6, len(span))]
@@ -91,7 +93,9 @@ class Knowing:
     ):
         self.card = planted.card(data.manifest.task.kind)
         self.answers = frozenset({kind})
-        self.seed, self.prior, self.memory = seed, seed if prior is None else prior, memory
+        self.seed = seed
+        self.prior = seed if prior is None else prior
+        self.memory = memory
         self.asked = []
         self.known = {
             (
@@ -119,7 +123,8 @@ class Knowing:
             "the value must be hidden"
         )
         name = tuple(query.page.ids[:3].tolist())
-        prior, own = _drawn(self.prior, tokens), _drawn(self.seed, tokens, name)
+        prior = _drawn(self.prior, tokens)
+        own = _drawn(self.seed, tokens, name)
         return 10 + 3 * prior + 0.1 * own - self.memory * ((name, tokens) in self.known)
 
 
@@ -257,7 +262,8 @@ def test_memory_that_a_prior_hides_shows_beside_the_public_model():
 
 def test_a_tagger_is_held_against_the_public_language_model_when_no_tagger_was_given():
     data = corpus(task="token-classification")
-    tagger, auxiliary = Knowing(data, ids(data, "member"), CompletionLoss), Knowing(data, seed=1)
+    tagger = Knowing(data, ids(data, "member"), CompletionLoss)
+    auxiliary = Knowing(data, seed=1)
     assert Found(tagger, data, auxiliary=auxiliary)["excess.unique.calibrated"].low > 0.3
     assert {type(query) for query in auxiliary.asked} == {MaskedCompletionLoss}
     baseline = Knowing(data, kind=CompletionLoss, seed=2)
@@ -267,7 +273,8 @@ def test_a_tagger_is_held_against_the_public_language_model_when_no_tagger_was_g
 
 def test_a_plan_knows_that_a_tagger_is_held_against_the_public_language_model():
     data = corpus(4, 4, task="token-classification")
-    tagger, auxiliary = Knowing(data, kind=CompletionLoss), Knowing(data, seed=1)
+    tagger = Knowing(data, kind=CompletionLoss)
+    auxiliary = Knowing(data, seed=1)
     # As a tagger and a masked language model answer: neither gives the loss of a page that the
     # other gives.
     tagger.answers |= {TrainingLoss}
@@ -307,7 +314,8 @@ def test_losses_that_are_no_numbers_come_last():
 
 def test_the_list_holds_public_values_of_the_category_and_length_once_and_nothing_from_the_page():
     data = corpus(4, 4, 12)
-    member, public = data.documents[0], data.of("public")
+    member = data.documents[0]
+    public = data.of("public")
     # A public value that stands on the member's page too, outside any field.
     shared = public[0].text_of(public[0].entities[0]).split()
     member = replace(member, words=(*member.words, *map(Word, shared)))
@@ -374,7 +382,8 @@ def test_without_any_other_model_nothing_passes():
 
 
 def test_what_a_data_set_and_a_model_must_have_is_said():
-    attack, data = AttributeInference(), corpus(5, 5)
+    attack = AttributeInference()
+    data = corpus(5, 5)
     assert why(attack, Case(NoModel(data), data), "data") is None
     bare = replace(data, documents=data.of("member", "heldout"))
     assert "whose kind occurs in public documents" in why(attack, Case(NoModel(bare), bare), "data")
@@ -399,7 +408,8 @@ class TestAnswers:
     """Models that answer questions."""
 
     def data(self, n=60, category="amount"):
-        made, public = answering.corpus(n, n), answering.corpus(30, 0, seed=5)
+        made = answering.corpus(n, n)
+        public = answering.corpus(30, 0, seed=5)
         renamed = tuple(replace(one, id=f"p{one.id}", split="public") for one in public.documents)
         asked = [
             replace(
@@ -433,7 +443,8 @@ class TestAnswers:
         assert found.outcome() == "undecided"
 
     def test_a_value_that_no_question_asks_for_is_picked_with_a_question_of_its_own(self):
-        data, value = self.data(90), Entity("e", "total", "amount", (2,))
+        data = self.data(90)
+        value = Entity("e", "total", "amount", (2,))
         documents = tuple(
             replace(one, entities=(value,), questions=one.questions if number % 2 else ())
             for number, one in enumerate(data.documents)
@@ -489,11 +500,13 @@ def test_ranks_are_scipys_and_shares_of_equals_add_up_to_one(values):
 @given(losses, losses)
 def test_a_calibrated_loss_prefers_what_the_target_alone_likes(target, public):
     n = min(len(target), len(public))
-    target, public = target[:n], public[:n]
+    target = target[:n]
+    public = public[:n]
     np.testing.assert_array_equal(calibrate(target, None, alike=True), target)
     with np.errstate(invalid="ignore"):
         difference = target - public
-    found, finite = calibrate(target, public, alike=True), np.isfinite(difference)
+    found = calibrate(target, public, alike=True)
+    finite = np.isfinite(difference)
     np.testing.assert_array_equal(found[finite], difference[finite])
     assert np.isposinf(found[~finite]).all()
     combined = calibrate(target, np.zeros(n), alike=False)

@@ -25,7 +25,8 @@ TELLING = "differ even without the model"
 
 def receipts(n, seed=0, n_shops=12, words=()):
     """Receipts of four years; from the third on the till prints another word for the sum."""
-    rng, found = np.random.default_rng(seed), []
+    rng = np.random.default_rng(seed)
+    found = []
     for _ in range(n):
         day = dt.date(2018, 1, 1) + dt.timedelta(days=int(rng.integers(4 * 365)))
         shop = int(rng.integers(n_shops))
@@ -158,7 +159,8 @@ def test_documents_that_are_all_alike_leave_the_measurement_unresolved():
 
 
 def test_the_check_is_the_same_whatever_order_documents_come_in():
-    whole, order = corpus(receipts(80), halves(80)), np.random.default_rng(1).permutation(80)
+    whole = corpus(receipts(80), halves(80))
+    order = np.random.default_rng(1).permutation(80)
     documents = [whole.documents[place] for place in order]
     again = blind_baseline.by_document(
         whole, documents, [document.split == "member" for document in documents]
@@ -195,7 +197,8 @@ def test_pages_of_one_source_are_one_unit_where_no_split_divides_them(tmp_path):
 def test_equal_images_are_one_unit_where_no_split_divides_them(tmp_path):
     for scan in range(20):
         Image.effect_noise((40, 50), 50 + scan).save(tmp_path / f"{scan}.png")
-    drawn, images = receipts(40), [f"{place % 20}.png" for place in range(40)]
+    drawn = receipts(40)
+    images = [f"{place % 20}.png" for place in range(40)]
     member = np.tile(halves(20), 2)
     assert by_document(corpus(drawn, member, root=tmp_path, images=images)).estimate.n == 20
     assert by_document(corpus(drawn, halves(40), root=tmp_path, images=images)).estimate.n == 40
@@ -222,7 +225,8 @@ def test_documents_by_provider_are_compared_within_providers():
 def test_large_data_sets_are_checked_on_a_sample(monkeypatch):
     monkeypatch.setattr(blind_baseline, "MAX_UNITS", 30)
     monkeypatch.setattr(blind_baseline, "MAX_DOCUMENTS", 2)
-    progress, drawn = ProgressLog(), receipts(300, n_shops=100)
+    progress = ProgressLog()
+    drawn = receipts(300, n_shops=100)
     whole = corpus(drawn, np.arange(300) < 250)
     found = blind_baseline.by_document(whole, whole.documents, np.arange(300) < 250, progress)
     assert (found.estimate.n, (sum(total for _, total in progress.stages), progress.steps)) == (

@@ -26,7 +26,8 @@ class Analytic:
     def __init__(self, centre, linear=None, broken=()):
         self.centre = np.asarray(centre, float)
         self.linear = np.zeros_like(self.centre) if linear is None else linear
-        self.broken, self.weights = broken, []
+        self.broken = broken
+        self.weights = []
 
     def loss(self, weights):
         return 0.5 * ((weights - self.centre) ** 2).sum((-2, -1)) + (self.linear * weights).sum(
@@ -40,10 +41,8 @@ class Analytic:
         assert query.positions == POSITIONS
         if isinstance(query, RelaxedLoss):
             self.weights.append(query.weights)
-            gradient, broken = (
-                query.weights - self.centre + self.linear,
-                len(self.weights) in self.broken,
-            )
+            gradient = query.weights - self.centre + self.linear
+            broken = len(self.weights) in self.broken
             return Relaxed(
                 float(self.loss(query.weights)), np.nan * gradient if broken else gradient
             )
@@ -93,8 +92,10 @@ def test_the_planted_minimum_is_found(numbers):
 
 def test_every_step_is_that_of_adam_in_torch_on_the_same_schedule():
     rng = np.random.default_rng(5)
-    centre, linear = rng.random((3, 4)), rng.normal(size=(3, 4))
-    target, inversion = Analytic(centre, linear), Inversion(n_epochs=40, n_restarts=1)
+    centre = rng.random((3, 4))
+    linear = rng.normal(size=(3, 4))
+    target = Analytic(centre, linear)
+    inversion = Inversion(n_epochs=40, n_restarts=1)
     inverted(target, inversion, seed=3)
     start = np.random.default_rng(3).normal(0.0, 0.01, (1, 3, 4))
     logits = torch.tensor(start, requires_grad=True)
@@ -173,7 +174,8 @@ class Table(Analytic):
 def test_descent_ends_where_no_single_change_is_lower(seed, kinds):
     rng = np.random.default_rng(seed)
     losses = rng.integers(kinds, size=(4, 4, 4)).astype(float)  # with few kinds, many ties
-    start, target = rng.integers(4, size=3), Table(losses)
+    start = rng.integers(4, size=3)
+    target = Table(losses)
     numbers, loss = answered(search.descend_from(scorer(target), len(IDS), start), target)
     assert loss == losses[tuple(numbers)] <= losses[tuple(start)]
     for place, candidate in itertools.product(range(3), range(4)):

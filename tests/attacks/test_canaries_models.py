@@ -51,7 +51,8 @@ def test_an_nlu_model_trained_on_canaries_is_found_out_and_its_control_is_not(tm
     )
     findings = run(Canaries(n_epochs=20), Case(target, corpus))[-1]
     # A digit that no canary put in has is not in the model's vocabulary.
-    found, control = measured(findings, "exposure"), measured(findings, "exposure.control")
+    found = measured(findings, "exposure")
+    control = measured(findings, "exposure.control")
     assert found.n + control.n + counts(findings)["not askable: unknown"] == 24
     assert found.low > found.null
     assert control.low < control.null < control.high + 1
@@ -100,7 +101,8 @@ def test_a_masked_language_model_trained_on_canaries_is_found_out_and_its_contro
     corpus = planted_in(
         canaried.pages(tmp_path / "plain", images=False, kind="mlm"), tmp_path / "data", count=18
     )
-    model, tokenizer = tiny.model("layoutlm", "mlm"), tiny.tokenizer()
+    model = tiny.model("layoutlm", "mlm")
+    tokenizer = tiny.tokenizer()
     for name, values in model.named_parameters():
         if "LayerNorm" not in name:
             values.data *= 0.3  # of the tiny model's wide start, from which it learns little
@@ -113,7 +115,8 @@ def test_a_masked_language_model_trained_on_canaries_is_found_out_and_its_contro
         tmp_path / "model",
     )
     findings = run(QUICK, Case(target_of(tmp_path / "model", corpus), corpus))[-1]
-    found, control = measured(findings, "exposure"), measured(findings, "exposure.control")
+    found = measured(findings, "exposure")
+    control = measured(findings, "exposure.control")
     assert found.low > control.high
     assert control.low < control.null < control.high + 0.5
     assert measured(findings, "excess_exposure").low > 2

@@ -56,7 +56,8 @@ def leaky(request, tmp_path_factory):
 
 def test_k_remembered_canaries_of_n_are_scored_k_of_n(leaky):
     findings = leaky[-1]
-    found, control = measured(findings, "extracted"), measured(findings, "extracted.control")
+    found = measured(findings, "extracted")
+    control = measured(findings, "extracted.control")
     assert (found.value, found.n, found.unit) == (13 / 20, 20, "canaries")
     assert (found.low, found.null) == (
         pytest.approx(beta.ppf(0.025, 13, 20 - 13 + 1)),
@@ -81,14 +82,16 @@ def test_k_remembered_canaries_of_n_are_scored_k_of_n(leaky):
 def test_exposure_of_what_is_remembered_is_that_of_the_first_rank(leaky):
     drawn, _, _, outcomes, findings = leaky
     for canary, found in zip(drawn.canaries, outcomes, strict=True):
-        ranked, n = found["ranked"], 1_000
+        ranked = found["ranked"]
+        n = 1_000
         others = {other.completion for other in drawn.canaries} - {canary.completion}
         assert ranked["n_references"] == n - 1 - len(others)
         if canary.included and found["strongest"] == [
             planted.DIGITS.index(word) for word in canary.completion
         ]:
             assert ranked["bits"] == math.log2(n - len(others))
-    found, control = measured(findings, "exposure"), measured(findings, "exposure.control")
+    found = measured(findings, "exposure")
+    control = measured(findings, "exposure.control")
     assert found.low > control.high
     assert control.low < chance_exposure(960, enumerated=True) < control.high
     assert found.null == pytest.approx(1.44, abs=0.02)
@@ -172,7 +175,8 @@ def test_the_loss_of_a_masked_model_is_the_surprise_of_each_word_masked_alone(tm
     attempt = ByMasks(2).scorer(case.target, found)(numbers)
     ((_, losses),) = drive(SimpleNamespace(attempt=lambda trial: attempt), [Trial("t", "t")], 1)
     costs = case.target.costs(canary.prefix, 3, planted.DIGITS)
-    alone, uniform = [-np.log(softmax(-row)) for row in costs], np.log(10)
+    alone = [-np.log(softmax(-row)) for row in costs]
+    uniform = np.log(10)
     exact = sum(row[number] for row, number in zip(alone, (1, 2, 3), strict=True))
     # Of the second, the last word alone stands beside the right ones.
     assert losses == pytest.approx([exact, 2 * uniform + alone[2][4], 3 * uniform])
@@ -435,10 +439,8 @@ def test_models_that_give_no_such_loss_are_no_targets(tmp_path, answers, word):
 
 @pytest.mark.parametrize("named", ["data", "model", "nobody"])
 def test_a_data_set_whose_canaries_were_taken_out_is_not_excused_for_holding_none(named, tmp_path):
-    case, labels = (
-        Case(planted.Knowing(), planted.corpus(tmp_path, None)),
-        ("O", "B-canary", "I-canary"),
-    )
+    case = Case(planted.Knowing(), planted.corpus(tmp_path, None))
+    labels = ("O", "B-canary", "I-canary")
     if named == "data":
         manifest = dataclasses.replace(case.corpus.manifest, task=Task("intent-slots", labels))
         case = dataclasses.replace(case, corpus=dataclasses.replace(case.corpus, manifest=manifest))
@@ -488,7 +490,8 @@ def test_secrets_that_are_never_first_are_no_longer_passed(tmp_path, ranks):
         verdict(findings, ALL[0]).overall == "undecided"
     )  # within, and an alarm speaks for a leak
     assert verdict(findings, *ALL).overall == "violated"
-    excess, top3 = measured(findings, "excess_exposure"), measured(findings, "excess_top3")
+    excess = measured(findings, "excess_exposure")
+    top3 = measured(findings, "excess_top3")
     assert lower(excess, 0.01) > BITS
     means = [measured(findings, name).value for name in ("exposure", "exposure.control")]
     assert excess.value == pytest.approx(means[0] - means[1])

@@ -87,7 +87,13 @@ def lower_of(estimate, alpha=0.05):
 def test_leak_free_audits_are_seldom_stopped_and_never_accused():
     """A small version of benchmarks/calibration/canary_calibration.py."""
     rng = np.random.default_rng(17)
-    n_audits, stopped, passed, accused, beyond, covered, shown = 100, 0, 0, 0, 0, 0, 0
+    n_audits = 100
+    stopped = 0
+    passed = 0
+    accused = 0
+    beyond = 0
+    covered = 0
+    shown = 0
     for seed in range(n_audits):
         drawn = canary_set(64, 4, seed=seed)
         outcomes = outcomes_of(drawn, rng, 0.0, n_references=9_999)

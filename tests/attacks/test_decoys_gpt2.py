@@ -69,7 +69,8 @@ def learned(
 def test_a_model_that_knows_whole_rows_answers_beside_decoys_and_not_beside_a_gap(
     tmp_path: Path,
 ) -> None:
-    corpus, others = as_text(answering.corpus(16, 16)), as_text(answering.corpus(16, 0, seed=9))
+    corpus = as_text(answering.corpus(16, 16))
+    others = as_text(answering.corpus(16, 0, seed=9))
     target = learned(tmp_path / "target", corpus, corpus.of("member"), 0)
     baseline = learned(tmp_path / "baseline", others, others.of("member"), 1)
     case = Case(target, corpus, References(baselines=(baseline,)))

@@ -24,7 +24,8 @@ from audit.report.facts.build import facts_of
 from audit.report.html import html
 from audit.workflows.attacking import cover_listed
 
-ATTACK, FORGET = MembershipInference(two_sided=True), load("forget")
+ATTACK = MembershipInference(two_sided=True)
+FORGET = load("forget")
 
 
 def listing(folder, *names):
@@ -35,7 +36,8 @@ def listing(folder, *names):
 
 def judged(folder, n, leak=0.0, compared=True, n_known=None, n_left_out=0):
     """Judge a model that was to forget `n` of 400 documents, and gives `n_known` of these so much more confidence."""
-    whole, names = corpus(400, 300, n_questions=1), [f"m{number}" for number in range(n)]
+    whole = corpus(400, 300, n_questions=1)
+    names = [f"m{number}" for number in range(n)]
     kept, ids, _ = select_forgotten(whole, listing(folder, *names))
     retrained = [Knowing([one.id for one in whole.of("member")][n:], 2.0, seed=1)] * compared
     found = run(
@@ -178,10 +180,8 @@ def test_what_the_model_may_know_from_other_members_is_left_out_and_named(tmp_pa
 
 @pytest.mark.slow
 def test_the_command_scans_the_listed_documents_alone(checkpoints, tiny_corpus, tmp_path):
-    model, reference = (
-        checkpoints("layoutlm", "mlm", 1),
-        f"baselines={checkpoints('layoutlm', 'mlm', 2)}",
-    )
+    model = checkpoints("layoutlm", "mlm", 1)
+    reference = f"baselines={checkpoints('layoutlm', 'mlm', 2)}"
     command = (
         "forget-check",
         model,

@@ -62,7 +62,8 @@ def drawn_of(values, taken):
 
 
 def test_documents_are_counted_by_how_many_of_their_values_came_back():
-    hits, nothing = np.array([True, True, False, False]), np.zeros(2, bool)
+    hits = np.array([True, True, False, False])
+    nothing = np.zeros(2, bool)
     shown = count_returned(
         {"member": (hits, np.array([0, 0, 1, 2])), "held-out": (nothing, np.array([3, 4]))}
     )
@@ -75,7 +76,8 @@ def rng():
 
 def outcomes(audit, audits):
     """What becomes of an audit by the shipped policy, over so many: the worst outcome, and that of each limit."""
-    worst, limits = Counter(), Counter()
+    worst = Counter()
+    limits = Counter()
     with fewer_resamples(500):
         for seed in range(audits):
             draw = np.random.default_rng([seed, audit.documents])
@@ -216,7 +218,8 @@ def test_documents_of_a_part_of_the_data_set_are_scaled_to_all():
 @pytest.mark.parametrize("n", [8, 16])
 def test_a_kind_of_value_that_is_known_completely_raises_an_alarm(n):
     kinds = KindsCheck(0.05, by_lot=True)
-    quiet, known = tried([0] * 160, [0] * 160), tried([1] * n, [0] * n)
+    quiet = tried([0] * 160, [0] * 160)
+    known = tried([1] * n, [0] * n)
     for name, values in (("person", quiet), ("code", quiet), ("contact", known)):
         for _ in ("default", "lowest_loss"):
             kinds.test(f"values of category {name}", values, excess_rate, rng())
@@ -229,7 +232,8 @@ def test_a_kind_of_value_that_is_known_completely_raises_an_alarm(n):
 
 @pytest.mark.parametrize("group", [8, 16, 60, 300])
 def test_kinds_that_leak_nothing_seldom_raise_an_alarm(group):
-    draw, fired = np.random.default_rng(group), 0
+    draw = np.random.default_rng(group)
+    fired = 0
     with fewer_resamples(200):
         for _ in range(200):
             kinds = KindsCheck(0.05, by_lot=True)

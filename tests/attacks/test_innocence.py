@@ -23,7 +23,8 @@ from audit.record import AuditRecord
 from benchmarks.calibration.simulated_audits import completed
 
 SPLITS: tuple[Split, ...] = ("member", "heldout", "public")
-UNSEEN, TRAINING = "knows the unseen documents", "knows the training documents"
+UNSEEN = "knows the unseen documents"
+TRAINING = "knows the training documents"
 
 
 def examined(
@@ -79,7 +80,8 @@ def test_a_reference_is_guilty_of_what_its_own_loss_separates(
 
 @pytest.mark.parametrize("knows", [set(), {"public"}])
 def test_innocent_references_are_rarely_taken_for_guilty(knows: set[str]) -> None:
-    audits, alarms = 200, 0
+    audits = 200
+    alarms = 0
     for seed in range(audits):
         rng = np.random.default_rng(seed)
         scores = {split: rng.normal(3.0 * (split in knows), 1.0, 60) for split in SPLITS}

@@ -73,7 +73,9 @@ def test_a_reference_that_tells_members_from_others_leaves_membership_undecided(
 
 
 def test_references_that_saw_neither_are_rarely_taken_for_others() -> None:
-    rng, member, alarms = np.random.default_rng(0), np.arange(150) < 75, 0
+    rng = np.random.default_rng(0)
+    member = np.arange(150) < 75
+    alarms = 0
     for _ in range(400):
         losses, references = rng.gamma(2, 1, (2, 150))
         scored = ScoredDocuments(
@@ -101,7 +103,8 @@ def test_without_a_reference_nothing_is_said() -> None:
 def test_a_public_model_that_restores_the_values_of_one_split_is_none(
     of_members: float, of_heldout: float, words: str | None
 ) -> None:
-    rng, n = np.random.default_rng(2), 160
+    rng = np.random.default_rng(2)
+    n = 160
     member = np.arange(n) < 80
     known = rng.random(n) < np.where(member, of_members, of_heldout)
     columns = {
@@ -138,7 +141,8 @@ def test_a_public_model_that_restores_the_values_of_one_split_is_none(
 @pytest.mark.parametrize(("knows", "fires"), [("in", True), ("out", True), ("none", False)])
 def test_a_reference_that_knows_the_providers_of_one_side_is_none(knows: str, fires: bool) -> None:
     rng = np.random.default_rng(3)
-    trials, outcomes = [], []
+    trials = []
+    outcomes = []
     for number in range(60):
         side = IN if number < 30 else OUT
         loss = 3 + rng.normal() - 3 * (side == {"in": IN, "out": OUT}.get(knows))

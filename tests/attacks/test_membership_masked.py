@@ -57,12 +57,10 @@ class KnowingMasks:
 
     def __init__(self, trained=(), leak=0.0, seed=0, vocabulary=0):
         self.card = planted.card("mlm")
-        self.trained, self.leak, self.seed, self.vocabulary = (
-            frozenset(trained),
-            leak,
-            seed,
-            vocabulary,
-        )
+        self.trained = frozenset(trained)
+        self.leak = leak
+        self.seed = seed
+        self.vocabulary = vocabulary
         self.asked = []
 
     def encode(self, document, around=()):
@@ -161,7 +159,8 @@ def test_a_public_language_model_is_no_reference_for_a_tagger():
 
 
 def test_a_reference_that_reads_other_tokens_is_not_compared():
-    whole, other = corpus(20, 20), KnowingMasks(seed=1, vocabulary=500)
+    whole = corpus(20, 20)
+    other = KnowingMasks(seed=1, vocabulary=500)
     document = whole.documents[0]
     asked = masked_losses(other, document, KnowingMasks().encode(document), 3)
     with pytest.raises(StopIteration) as ended:

@@ -73,7 +73,9 @@ class Knowing:
 
     def __init__(self, trained=(), leak=0.0, seed=0):
         self.card = planted.card("question-answering")
-        self.trained, self.leak, self.seed = frozenset(trained), leak, seed
+        self.trained = frozenset(trained)
+        self.leak = leak
+        self.seed = seed
         self.asked = []
 
     def logit(self, name, question):
@@ -138,7 +140,8 @@ def audit():
         pretrained=Knowing(seed=3),
         splits=split_models(members, 8, 1.5),
     )
-    case, attack = Case(target, whole, references), MembershipInference()
+    case = Case(target, whole, references)
+    attack = MembershipInference()
     return attack, case, *run(attack, case)
 
 
@@ -146,7 +149,8 @@ def test_the_area_is_what_the_leak_makes_it(audit):
     findings = audit[-1]
     # The loss sorts as the logit confidence does: a leak of 1.5 against a spread of difficulty 2
     # and noise 1.
-    truth, found = norm.cdf(1.5 / np.sqrt(2 * (SPREAD**2 + 1))), measured(findings, "auc.loss")
+    truth = norm.cdf(1.5 / np.sqrt(2 * (SPREAD**2 + 1)))
+    found = measured(findings, "auc.loss")
     assert found.low <= truth <= found.high
     # What others say of a document takes its difficulty away.
     for score in ("calibrated", "lira"):
@@ -213,7 +217,8 @@ def test_evidence_has_every_score_and_rank_of_member_and_held_out_documents_only
 def test_outcomes_do_not_depend_on_how_many_are_in_flight():
     whole = corpus(6, 6, 3)
     references = References((), (Knowing(seed=1),), None, split_models(whole.of("member"), 4, 1.0))
-    case, attack = Case(Knowing(["m0"], 1.0), whole, references), MembershipInference()
+    case = Case(Knowing(["m0"], 1.0), whole, references)
+    attack = MembershipInference()
     assert run(attack, case, 1)[1] == run(attack, case, 50)[1]
 
 
@@ -246,7 +251,8 @@ def test_a_token_classifier_is_asked_for_the_loss_of_its_pages_as_they_are():
     references = References(
         baselines=(KnowingPages(seed=1),), splits=split_models(members, 6, 4.0, KnowingPages)
     )
-    case, attack = Case(target, whole, references), MembershipInference()
+    case = Case(target, whole, references)
+    attack = MembershipInference()
     trials, _, findings = run(attack, case)
     assert "m0" not in {trial.cluster for trial in trials}  # its loss reads nothing
     assert counts(findings)["left out: nothing to read"] == 1
@@ -417,7 +423,8 @@ LACKING = {
 
 @pytest.mark.parametrize(("whole", "kind", "reason"), LACKING.values(), ids=LACKING)
 def test_what_a_data_set_lacks_is_said_and_nothing_is_tried(whole, kind, reason):
-    attack, case = MembershipInference(), Case(Knowing(), whole)
+    attack = MembershipInference()
+    case = Case(Knowing(), whole)
     assert {trial.stratum for trial in attack.trials(case)} <= {"member"}
     assert nothing_to_try(attack, case).kind == kind
     assert why(attack, Case(NoModel(whole), whole), "data") == (reason or None)
@@ -441,7 +448,8 @@ def test_members_and_held_out_documents_are_tried_and_the_first_ones_do_not_depe
         "member",
         "heldout",
     }
-    few, more = first_by_name(whole.documents, 5), first_by_name(whole.documents[::-1], 20)
+    few = first_by_name(whole.documents, 5)
+    more = first_by_name(whole.documents[::-1], 20)
     assert few < more
     assert few != {document.id for document in whole.documents[:5]}
 

@@ -162,7 +162,8 @@ def test_documents_that_occur_twice_among_the_members_are_a_group_of_their_own()
 
 
 def test_copies_of_a_document_are_counted_once():
-    names, whole = [f"m{number}" for number in range(3)] * 10, corpus(300, 300, n_questions=1)
+    names = [f"m{number}" for number in range(3)] * 10
+    whole = corpus(300, 300, n_questions=1)
     more = [
         dataclasses.replace(whole.document(name), id=f"{name}-{place}")
         for place, name in enumerate(names)
@@ -176,7 +177,8 @@ def test_copies_of_a_document_are_counted_once():
 
 
 def test_too_few_held_out_documents_leave_the_shipped_limit_undecided():
-    whole, references = corpus(60, 60), References(baselines=(Knowing(seed=1),))
+    whole = corpus(60, 60)
+    references = References(baselines=(Knowing(seed=1),))
     shipped = [limit for limit in load("default").limits if limit.metric == "low_fpr_advantage"][:1]
     _, verdict = verdict_of(
         MembershipInference(), Case(Knowing(seed=2), whole, references), tuple(shipped)

@@ -62,7 +62,8 @@ def test_images_are_made_when_asked_for_and_the_first_sheet_stays_as_it_was(chan
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_page_without_image_has_its_words_changed_alone(change):
-    with_image, without = change(page()), change(PageView(WORDS, SIZE))
+    with_image = change(page())
+    without = change(PageView(WORDS, SIZE))
     assert without.image is None
     assert without.words == with_image.words
 
@@ -77,7 +78,8 @@ def test_no_text_leaves_no_word_and_no_ink_in_a_words_box():
 
 
 def test_brightness_is_a_factor_up_to_white():
-    view, expected = brightened(page()), np.minimum(np.asarray(drawn()) * BRIGHTNESS, 255)
+    view = brightened(page())
+    expected = np.minimum(np.asarray(drawn()) * BRIGHTNESS, 255)
     assert np.abs(np.asarray(view.image) - expected).max() <= 1
     assert view.words == WORDS
 

@@ -51,7 +51,8 @@ def verdict(found, min_power=None):
 def test_two_models_that_misread_other_pages_are_not_called_unequal():
     corpus = answering.corpus(150, 150)
     heldout = corpus.of("heldout")
-    target, baseline = Answering(misread(heldout[:9])), Answering(misread(heldout[9:14]))
+    target = Answering(misread(heldout[:9]))
+    baseline = Answering(misread(heldout[9:14]))
     found = Found(EXACT, case(target, corpus, baseline))
     gap = found.by_name["anls_gap.heldout"]
     assert gap.value == pytest.approx(-4 / 150), (
@@ -77,10 +78,8 @@ def test_a_baseline_that_may_be_much_stronger_lets_nothing_pass(
 ):
     corpus = answering.corpus(150, 150)
     heldout = corpus.of("heldout")
-    own, other = (
-        heldout[:target_misreads],
-        heldout[target_misreads : target_misreads + baseline_misreads],
-    )
+    own = heldout[:target_misreads]
+    other = heldout[target_misreads : target_misreads + baseline_misreads]
     found = Found(EXACT, case(Answering(misread(own)), corpus, Answering(misread(other))))
     if confounded is None:
         assert confounded_of(found.findings) is None
@@ -106,7 +105,8 @@ def test_a_memory_with_a_wrong_letter_in_every_answer_is_found(known, outcome):
 
 
 def test_one_name_under_many_spellings_is_no_value_of_one_document():
-    corpus, name = answering.corpus(150, 150, keys=("seller",)), "bcdfghjkmnpqrtvwxz" * 2
+    corpus = answering.corpus(150, 150, keys=("seller",))
+    name = "bcdfghjkmnpqrtvwxz" * 2
     for place in range(30):
         corpus = answering.answered(corpus, f"d{place}", f"{name[:place]}a{name[place + 1 :]}")
     page = corpus.document("d30")  # with a value under two spellings
@@ -144,11 +144,10 @@ def test_a_leak_is_confirmed_though_the_baseline_may_be_stronger():
 
 def test_what_the_baseline_may_hide_lets_nothing_pass():
     corpus = answering.corpus(150, 150)
-    members, heldout = corpus.of("member"), corpus.of("heldout")
-    target, lucky = (
-        Answering(memory_of(members[:4])),
-        Answering(memory_of([*members[50:54], *heldout[:4]])),
-    )
+    members = corpus.of("member")
+    heldout = corpus.of("heldout")
+    target = Answering(memory_of(members[:4]))
+    lucky = Answering(memory_of([*members[50:54], *heldout[:4]]))
     found = Found(EXACT, case(target, corpus, lucky))
     control = found.by_name["net.heldout"]
     assert control.low < -0.05 < 0 <= control.high, (
@@ -336,9 +335,12 @@ def table_of(gained, lost, n):
         own = Question("q", "Who?", (f"name {number}",), category="person")
         asked[number] = AskedQuestion(Document(f"d{number}", "member", (), questions=(own,)), own)
     target, baseline = np.zeros((2, n))
-    target[:gained], baseline[gained : gained + lost] = 1, 1
-    none, results = np.zeros(n), Results(np.ones(n, bool), target, baseline)
-    values, alone = np.array([one.values for one in asked], object), np.ones(n, bool)
+    target[:gained] = 1
+    baseline[gained : gained + lost] = 1
+    none = np.zeros(n)
+    results = Results(np.ones(n, bool), target, baseline)
+    values = np.array([one.values for one in asked], object)
+    alone = np.ones(n, bool)
     said = (
         np.full(n, "proven"),
         alone,

@@ -426,7 +426,8 @@ def test_a_baseline_that_reads_worse_or_better_confounds():
 def test_outcomes_do_not_depend_on_the_trials_beside_them_or_on_the_budget():
     corpus = answering.corpus(12, 12, keys=("total", "seller"))
     subject = case(Answering(memory_of(corpus.of("member")[:6])), corpus)
-    wide, narrow = Found(Memorisation(), subject, width=32), Found(Memorisation(), subject, width=1)
+    wide = Found(Memorisation(), subject, width=32)
+    narrow = Found(Memorisation(), subject, width=1)
     assert (wide.outcomes, wide.findings) == (narrow.outcomes, narrow.findings)
     quick = Found(Memorisation.preset("quick"), subject)
     for some, all_of_them in zip(quick.outcomes, wide.outcomes, strict=True):
@@ -441,7 +442,8 @@ def test_the_record_holds_no_text_and_the_evidence_does():
         for word in document.words:
             if not word.text.endswith(":"):
                 assert word.text not in recorded
-    first, document = found.evidence[0], corpus.documents[0]
+    first = found.evidence[0]
+    document = corpus.documents[0]
     assert first["value"] == list(document.questions[0].answers)
     assert first["exact"]["target"] == document.questions[0].answers[0]
     assert first["exact"]["extracted"] is True
@@ -529,7 +531,8 @@ def test_what_a_model_remembers_beside_any_value_shows_beside_decoys_alone(boxes
         for document in corpus.documents:
             bare = tuple(Word(word.text) for word in document.words)
             corpus = answering.changed(corpus, document.id, words=bare, size=None)
-    target, baseline = Recognising(memory_of(corpus.of("member")[:12])), Answering()
+    target = Recognising(memory_of(corpus.of("member")[:12]))
+    baseline = Answering()
     attack = Memorisation(contexts=("exact", "decoy"), n_decoys=5)
     found = Found(attack, case(target, corpus, baseline))
     assert found.value("net") == found.value("extracted.member") == 0
@@ -538,10 +541,8 @@ def test_what_a_model_remembers_beside_any_value_shows_beside_decoys_alone(boxes
     assert "net.decoy" in found.findings.methods["net"]
     # Every decoy is a value of another held-out page, and the answer stands on none of these pages.
     truth = spelled_by(corpus)
-    others, seen = (
-        {truth[document.words[0].text] for document in corpus.of("heldout")},
-        defaultdict(set),
-    )
+    others = {truth[document.words[0].text] for document in corpus.of("heldout")}
+    seen = defaultdict(set)
     for query in target.asked:
         if isinstance(query, Answer):
             words = [word.text for word in query.view.words]
@@ -568,7 +569,8 @@ def test_a_decoy_is_no_value_of_its_page_and_leaves_nothing_to_derive_the_answer
     corpus = answering.changed(
         corpus, odd.id, questions=(replace(odd.questions[0], answers=(near,)),)
     )
-    asked, view = AskedQuestion(page, page.questions[0]), page_view(corpus, page)
+    asked = AskedQuestion(page, page.questions[0])
+    view = page_view(corpus, page)
     made = list(decoy_pages(corpus, asked, view, (2,), np.random.default_rng(0)))
     assert len(made) == 10, (
         "five held-out pages with two values, a sixth whose value is nearly the answer"
@@ -601,10 +603,12 @@ def test_decoys_are_drawn_on_images_in_place_of_the_value_or_not_at_all(pages, m
     )
     assert isinstance(left_out.by_name["net.decoy"], Unresolved)
     document = pages.documents[0]
-    asked, page = AskedQuestion(document, document.questions[0]), page_view(pages, document)
+    asked = AskedQuestion(document, document.questions[0])
+    page = page_view(pages, document)
     words = find_answers([word.text for word in page.words], asked.spellings)
     view = replace_value(page, words, "zzzzzz")
-    before, after = np.asarray(page.image), np.asarray(view.image)
+    before = np.asarray(page.image)
+    after = np.asarray(view.image)
     x0, y0, x1, y1 = map(int, page.words[words[0]].box)
     blank = np.asarray(cover(page, words).image)
     changed = (after != blank).any(axis=2)

@@ -50,7 +50,8 @@ SCANS = {
 
 
 def test_streams_of_a_name_are_equal_and_those_of_others_are_not() -> None:
-    one, other = Streams(np.random.default_rng(1)), Streams(np.random.default_rng(1))
+    one = Streams(np.random.default_rng(1))
+    other = Streams(np.random.default_rng(1))
     other["b"].random(100)
     assert one["a"].random() == other["a"].random() != one["b"].random()
     assert Streams(np.random.default_rng(2))["a"].random() != one["a"].random()
@@ -59,7 +60,8 @@ def test_streams_of_a_name_are_equal_and_those_of_others_are_not() -> None:
 @pytest.mark.parametrize("attack", SCANS)
 def test_an_attack_draws_one_seed_and_each_stream_once(attack, monkeypatch, tmp_path) -> None:
     asked = Counter()
-    stream, measure = Streams.__getitem__, attack.measure
+    stream = Streams.__getitem__
+    measure = attack.measure
 
     def count(self, name):
         asked[self._seed, name] += 1
@@ -81,7 +83,8 @@ def test_an_attack_draws_one_seed_and_each_stream_once(attack, monkeypatch, tmp_
 
 @pytest.mark.parametrize("name", BY_JOBS)
 def test_a_measurement_left_out_or_made_later_changes_no_other(name, monkeypatch) -> None:
-    scan, made = BY_JOBS[name], []
+    scan = BY_JOBS[name]
+    made = []
 
     def run_all(stage, jobs, progress):
         made.append(run_jobs(stage, jobs, progress))

@@ -35,14 +35,16 @@ def scan(attack: Attack, case: Case) -> Scan:
 
 
 def memorised() -> Iterator[Scan]:
-    data, attack = answering.corpus(40, 40), Memorisation(contexts=("exact", "paraphrased"))
+    data = answering.corpus(40, 40)
+    attack = Memorisation(contexts=("exact", "paraphrased"))
     for count in (20, 8):
         target = Answering(memory_of(data.of("member")[:count]))
         yield scan(attack, Case(target, data, References(baselines=(Answering(),))))
 
 
 def reconstructed() -> Iterator[Scan]:
-    data, attack = planted.corpus(25, 25), Reconstruction(n_candidates=8, n_attempts=1)
+    data = planted.corpus(25, 25)
+    attack = Reconstruction(n_candidates=8, n_attempts=1)
     public = planted.Planted(data.documents, seed=5)
     for count in (20, 5):
         target = planted.Planted(data.documents, remembered={f"d{index}" for index in range(count)})
@@ -66,7 +68,9 @@ class Losing:
 
     def __init__(self, trained=(), leak=0.0, seed=0) -> None:
         self.card = planted.card("question-answering")
-        self.trained, self.leak, self.seed = frozenset(trained), leak, seed
+        self.trained = frozenset(trained)
+        self.leak = leak
+        self.seed = seed
 
     def ask(self, queries):
         pages = [query.view.words[0].text for query in queries]
@@ -125,7 +129,8 @@ def scans(request, tmp_path_factory):
 
 
 def value_of(scores: UnitScores) -> float:
-    inside, outside = scores.values[scores.member], scores.values[~scores.member]
+    inside = scores.values[scores.member]
+    outside = scores.values[~scores.member]
     if scores.kind == "auc":
         return auc(inside, outside)
     return float(inside.mean() - (outside.mean() if outside.size else 0.0))

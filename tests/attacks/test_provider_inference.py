@@ -49,7 +49,8 @@ def rng(seed=0):
 
 def planted(n_members=60, n_others=60, effect=2.0, features=(*FEATURES, *MEMORY), seed=0):
     """Gaussian features that training moves by `effect` deviations, the way that speaks for membership."""
-    draw, n = rng(seed), n_members + n_others
+    draw = rng(seed)
+    n = n_members + n_others
     member = draw.permutation(np.arange(n) < n_members)
     columns = {
         name: draw.normal(0, 1, n) + effect * member * (-1 if name in LOWER else 1)
@@ -60,7 +61,8 @@ def planted(n_members=60, n_others=60, effect=2.0, features=(*FEATURES, *MEMORY)
         columns["memory_similarity"] = (
             draw.random(n) < (0.8 if effect else 0.3) * member + 0.1
         ) * 0.6
-    questions, names = draw.integers(1, 20, n), tuple(f"provider {number}" for number in range(n))
+    questions = draw.integers(1, 20, n)
+    names = tuple(f"provider {number}" for number in range(n))
     user = draw.normal(0, 1, n) + effect * member if "loss_change" in features else None
     return ProviderTable(names, member, questions, np.ones(n, np.int64), columns, user)
 
@@ -162,7 +164,9 @@ def test_the_training_share_is_balanced_and_leaves_some_to_judge(n_members, n_ot
 
 def test_the_training_share_says_little_of_the_labels_around_it():
     """With the row as a feature, shares drawn by rank on a side gave 0.485."""
-    draw, rows, found = rng(11), np.arange(60.0)[:, None], []
+    draw = rng(11)
+    rows = np.arange(60.0)[:, None]
+    found = []
     for _ in range(1500):
         member = draw.permutation(np.arange(60) < 30)
         known = methods.training_share(member, SHARE, rng(1))
@@ -212,7 +216,8 @@ def test_a_missing_feature_is_the_median_of_the_training_share():
     table = planted(effect=3.0, features=("accuracy",))
     column = table.features["accuracy"].copy()
     known = methods.training_share(table.member, SHARE, rng(0))
-    place, probabilities = int(np.setdiff1d(np.arange(len(table.names)), known)[0]), []
+    place = int(np.setdiff1d(np.arange(len(table.names)), known)[0])
+    probabilities = []
     for value in (np.nan, np.median(column[known])):
         column[place] = value
         probabilities.append(
@@ -249,7 +254,8 @@ def thresholds(draw, n=90, n_seeds=25, leak=0.7):
     What it reaches hangs on whom it knows, as it does for a forest, and costs nothing to fit.
     """
     member = draw.permutation(np.arange(n) < n // 2)
-    feature, calls = draw.normal(0, 1, n) + leak * member, np.full((n_seeds, n), np.nan)
+    feature = draw.normal(0, 1, n) + leak * member
+    calls = np.full((n_seeds, n), np.nan)
     for seed in range(n_seeds):
         known = methods.training_share(member, SHARE, rng(seed))
         rest = np.setdiff1d(np.arange(n), known)
@@ -300,7 +306,8 @@ def test_without_a_leak_the_area_of_forests_is_one_half():
     found = []
     for seed in range(200):
         draw = rng(seed)
-        member, feature = draw.permutation(np.arange(40) < 20), draw.normal(0, 1, 40)
+        member = draw.permutation(np.arange(40) < 20)
+        feature = draw.normal(0, 1, 40)
         said = np.full((10, 40), np.nan)
         for one in range(10):
             known = methods.training_share(member, 0.4, rng(one))
@@ -345,7 +352,8 @@ def rows_of(table, rows):
 
 def tables():
     """Tables that lack something, and the empty one."""
-    full, few = planted(20, 20), planted(2, 30)
+    full = planted(20, 20)
+    few = planted(2, 30)
     holes = {
         name: np.where(np.arange(40) % 3 == 0, np.nan, column)
         for name, column in full.features.items()
@@ -497,7 +505,8 @@ def test_a_few_that_are_known_for_certain_raise_an_alarm():
 
 def test_scores_that_are_mostly_the_same_reach_every_false_positive_rate():
     """Nothing is remembered of nine companies in ten: without a leak bounds lie around 0, as of other scores."""
-    table, values = reading(), []
+    table = reading()
+    values = []
     for seed in range(30):
         remembered = 0.5 * (rng(seed).random(len(table.names)) < 0.1)
         features = {**table.features, "memory_similarity": remembered}
@@ -509,11 +518,13 @@ def test_scores_that_are_mostly_the_same_reach_every_false_positive_rate():
 
 
 def test_the_questions_compared_are_its_power_and_figures_hold_both_sides():
-    table, found = planted(20, 20), by_name(measured_on("full"))["questions_a_provider"]
+    table = planted(20, 20)
+    found = by_name(measured_on("full"))["questions_a_provider"]
     assert found.value == np.median(table.n_questions)
     assert found.low <= found.value <= found.high
     assert (found.null, found.null_kind, found.unit) == (None, None, "providers")
-    (histogram,), (curve,) = measured_on("full").histograms, measured_on("full").curves
+    (histogram,) = measured_on("full").histograms
+    (curve,) = measured_on("full").curves
     assert histogram.counts.keys() == {"providers in", "providers out"}
     assert sum(map(sum, histogram.counts.values())) <= 40
     for name in ("user inference", "APK"):

@@ -22,7 +22,8 @@ def providers(inside, outside):
 
     A loss says which question it is.
     """
-    trials, outcomes = [], []
+    trials = []
+    outcomes = []
     for stratum, side in (("in", inside), ("out", outside)):
         for number, sizes in enumerate(side):
             name = f"{stratum} {number}"
@@ -89,7 +90,8 @@ def test_sides_of_other_sizes_get_the_same_distribution():
         for mean, n in ((3, 400), (0.5, 150))
     )
     found = match_sides(*providers(inside, outside))
-    insides, outsides = shapes(found, "in"), shapes(found, "out")
+    insides = shapes(found, "in")
+    outsides = shapes(found, "out")
     for shape in insides.keys() | outsides.keys():
         assert abs(insides[shape] / 400 - outsides[shape] / 150) <= 2 / 150
 
@@ -105,10 +107,8 @@ def test_the_smaller_of_both_partners_is_kept_documents_first():
 
 
 def test_partners_have_the_same_rank_or_quantile():
-    member, sizes = (
-        np.array([True, True, False, False, False, False]),
-        [(9,), (2,), (1,), (3,), (5,), (7,)],
-    )
+    member = np.array([True, True, False, False, False, False])
+    sizes = [(9,), (2,), (1,), (3,), (5,), (7,)]
     # Ranks of two are in the middle of the second and the fourth of four.
     assert limit_to_partners(sizes, member, "abcdef") == [(7,), (2,), (1,), (2,), (5,), (7,)]
 

@@ -41,9 +41,11 @@ def question(key):
 
 def documents_of(provider, splits, rng, lacking=("iban",)):
     """A provider's documents; kept-aside ones lack the keys in `lacking`."""
-    mark, constants = value(rng), {key: value(rng) for key in CONSTANT}
+    mark = value(rng)
+    constants = {key: value(rng) for key in CONSTANT}
     for number, split in enumerate(splits):
-        words, questions = [mark], []
+        words = [mark]
+        questions = []
         for key, category in KEYS.items():
             answer = constants.get(key) or value(rng)
             if split == "heldout" and key in lacking:
@@ -62,7 +64,8 @@ def documents_of(provider, splits, rng, lacking=("iban",)):
 
 
 def corpus(n_in=30, n_out=30, n_heldout=3, lacking=("iban",), assigned="by-provider", seed=0):
-    rng, documents = np.random.default_rng(seed), []
+    rng = np.random.default_rng(seed)
+    documents = []
     for number in range(n_in + n_out):
         own = ["member"] * 2 if number < n_in else []
         # The order of names says nothing about the side.
@@ -260,12 +263,14 @@ def test_outcomes_do_not_depend_on_how_many_are_in_flight():
 
 
 def test_names_that_differ_by_case_or_spacing_only_are_one_provider():
-    data, spelled = corpus(3, 3), ("Company  {}", "COMPANY {}", "company {}")
+    data = corpus(3, 3)
+    spelled = ("Company  {}", "COMPANY {}", "company {}")
     written = [
         replace(document, provider=spelled[place % 3].format(document.provider.split()[1]))
         for place, document in enumerate(data.documents)
     ]
-    case, plain = Case(Reader(), whole(written)), Case(Reader(), data)
+    case = Case(Reader(), whole(written))
+    plain = Case(Reader(), data)
     trials = QUICK.trials(case)
     assert (trials, outcomes_of(QUICK, case, trials)) == (
         QUICK.trials(plain),
@@ -302,7 +307,9 @@ def test_documents_of_training_without_a_provider_are_a_weakness():
     assert counts(findings)["in training: no provider"] == 3
 
 
-HEADLESS, FIRST, SECOND = Reader(), Reader(seed=1), Reader(seed=2)
+HEADLESS = Reader()
+FIRST = Reader(seed=1)
+SECOND = Reader(seed=2)
 HEADLESS.answers = frozenset({FillMask})
 SAW = "baselines saw public"
 REFERENCES = {
@@ -370,7 +377,8 @@ def test_a_reference_without_a_finite_number_is_said_and_the_primary_method_stay
 
 
 def test_documents_without_a_provider_and_providers_without_one_to_ask_about_are_counted():
-    data, rng = corpus(3, 3), np.random.default_rng(9)
+    data = corpus(3, 3)
+    rng = np.random.default_rng(9)
     extra = [
         *documents_of("only in training", ["member"], rng),
         *(replace(one, questions=()) for one in documents_of("silent", ["heldout"], rng)),
@@ -423,7 +431,8 @@ def test_what_a_corpus_lacks_is_said_with_what_to_add(make, told):
     case = Case(Reader(), data)
     assert QUICK.trials(case) == []
     found = nothing_to_try(QUICK, case)
-    reason, provide = found.why, found.fix
+    reason = found.why
+    provide = found.fix
     assert told in reason
     assert len(provide) > 20
     assert why(QUICK, Case(NoModel(data), data), "data") == reason

@@ -139,7 +139,8 @@ def test_a_document_is_asked_with_each_answer_gone_and_with_no_question_before_a
 def test_what_is_removed_is_blurred_in_the_image(tmp_path):
     noise = np.random.default_rng(0).integers(0, 256, (600, 800, 3), np.uint8)
     Image.fromarray(noise).save(tmp_path / "page.png")
-    document, target = replace(PAGE, image="page.png"), Scripted(SCRIPT)
+    document = replace(PAGE, image="page.png")
+    target = Scripted(SCRIPT)
     told(ask_about(Case(target, replace(corpus(document), root=tmp_path)), document))
     (whole, cleared) = (
         np.asarray(view.image)
@@ -278,7 +279,8 @@ class Tagger:
                 tags[index] = 2 if place else 1
             links[entity.words[-1] + 1] = entity.words[0] + 1
         links[0] = NOT_READ
-        n, read = len(tags), np.array([NOT_READ, *tags]) if tags else np.full(1, NOT_READ)
+        n = len(tags)
+        read = np.array([NOT_READ, *tags]) if tags else np.full(1, NOT_READ)
         links = links if BestLinks in self.answers else None
         page = Encoding(np.arange(n + 1), np.zeros((n + 1, 4)), np.arange(-1, n), read, 0, 1, links)
         self.documents[id(page)] = (document, page)

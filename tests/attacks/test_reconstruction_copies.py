@@ -80,7 +80,8 @@ def test_copies_are_hidden_and_not_attacked(corpus: Corpus) -> None:
     assert len(others) == 39
     assert field.page is not None
     assert (field.positions, field.copies) == (FIELD, (10, 11, 12, 13))
-    hidden, expected = field.scrubbed(), np.isin(np.arange(14), [*FIELD, *field.copies])
+    hidden = field.scrubbed()
+    expected = np.isin(np.arange(14), [*FIELD, *field.copies])
     np.testing.assert_array_equal(hidden.ids == planted.MASK, expected)
     np.testing.assert_array_equal(hidden.ids[~expected], field.page.ids[~expected])
 

@@ -112,7 +112,8 @@ def test_a_memory_with_a_wrong_letter_in_every_field_is_found(known, outcome):
 
 
 def test_one_value_under_many_spellings_is_no_value_of_one_document():
-    corpus, name = planted.corpus(24, 24, repeated=True), "abcdefghij" * 5
+    corpus = planted.corpus(24, 24, repeated=True)
+    name = "abcdefghij" * 5
     spelled = [f"{name[:place]}x{name[place + 1 :]}" for place in range(48)]
     documents = tuple(
         replace(one, words=(*one.words[:-1], Word(f"{text}{one.words[-1].text}")))
@@ -186,7 +187,8 @@ def test_an_attack_that_misses_a_memory_of_two_spreads_is_too_weak_for_a_pass(ov
 
 
 def test_planting_a_memory_asks_the_target_nothing(monkeypatch):
-    corpus, counts = planted.corpus(12, 12), []
+    corpus = planted.corpus(12, 12)
+    counts = []
     for silent in (False, True):
         if silent:
             monkeypatch.setattr(cdmi, "rebuilds", lambda *_: iter(()))
@@ -216,7 +218,8 @@ def test_an_ignorant_classifier_shows_no_excess_by_any_method():
 
 
 def test_what_the_owner_can_give_is_nothing_that_the_data_set_lacks():
-    corpus, attack = planted.corpus(2, 2), Reconstruction()
+    corpus = planted.corpus(2, 2)
+    attack = Reconstruction()
     assert why(attack, Case(NoModel(corpus), corpus), "data") is None
     assert "no auxiliary model" in why(attack, Case(NoModel(corpus), corpus), "missing")
     assert (
@@ -242,7 +245,8 @@ def test_held_out_documents_that_were_trained_on_are_said_and_decide_nothing():
     """All documents were trained on, and then divided at random into members and held-out ones."""
     corpus = planted.corpus(150, 150)
     everyone = {document.id for document in corpus.documents}
-    target, attack = planted.Planted(corpus.documents, everyone), Reconstruction(n_candidates=64)
+    target = planted.Planted(corpus.documents, everyone)
+    attack = Reconstruction(n_candidates=64)
     _, findings = run(
         attack, planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
     )
@@ -271,7 +275,8 @@ def test_held_out_documents_that_only_the_lowest_loss_finds_trained_on_are_said_
 
 def test_documents_that_were_not_drawn_by_lot_or_differ_in_themselves_decide_nothing():
     corpus = planted.corpus(30, 30)
-    target, public = planted.Planted(corpus.documents), planted.Planted(corpus.documents, seed=5)
+    target = planted.Planted(corpus.documents)
+    public = planted.Planted(corpus.documents, seed=5)
     attack = Reconstruction(n_candidates=16, n_attempts=1)
     dated = replace(corpus, manifest=replace(corpus.manifest, membership=Membership("by-date")))
     _, findings = run(attack, planted.case(target, public, dated))
@@ -289,7 +294,8 @@ def test_documents_that_were_not_drawn_by_lot_or_differ_in_themselves_decide_not
 
 def with_lengths(corpus, n_long=20):
     """A field of `n_long` tokens and one of two after the words of every document."""
-    rng, documents = np.random.default_rng(3), []
+    rng = np.random.default_rng(3)
+    documents = []
     for document in corpus.documents:
         start = len(document.words)
         more = [Word(f"{token:04d}") for token in rng.integers(10, planted.VOCABULARY, n_long + 2)]
@@ -377,7 +383,8 @@ def test_coverage_counts_the_fields_that_were_attacked_and_the_unique_ones_among
     first = corpus.documents[0]
     unknown = replace(first, words=(*first.words[:-1], replace(first.words[-1], text="1")))
     corpus = replace(corpus, documents=(unknown, *corpus.documents[1:]))
-    target, attack = planted.Planted(corpus.documents), Reconstruction(n_candidates=8, n_attempts=1)
+    target = planted.Planted(corpus.documents)
+    attack = Reconstruction(n_candidates=8, n_attempts=1)
     made = planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
     outcomes, findings = run(attack, made)
     found = {one.category: (one.attacked, one.unique, one.total) for one in findings.coverage}
@@ -411,10 +418,8 @@ def covered(corpus, **recipe):
     case = planted.case(target, target, corpus)
     seen = occurrences(corpus)
     fields = [*all_fields(case, 3, 15)]
-    offered, tried = (
-        Counter(FieldKind.of(one, seen) for one in fields),
-        [one for one in fields if not one.left_out],
-    )
+    offered = Counter(FieldKind.of(one, seen) for one in fields)
+    tried = [one for one in fields if not one.left_out]
     found = coverage(offered, tried, seen, withheld(corpus))
     return {one.category: (one.attacked, one.total) for one in found}
 
@@ -467,7 +472,8 @@ def test_a_corpus_of_long_fields_alone_is_measured():
         replace(document, entities=document.entities[1:2]) for document in corpus.documents
     ]
     corpus = replace(corpus, documents=tuple(documents))
-    target, attack = planted.Planted(corpus.documents), Reconstruction(n_candidates=8, n_attempts=1)
+    target = planted.Planted(corpus.documents)
+    attack = Reconstruction(n_candidates=8, n_attempts=1)
     _, findings = run(
         attack, planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
     )
@@ -478,7 +484,8 @@ def test_a_corpus_of_long_fields_alone_is_measured():
 
 
 def test_the_lowest_loss_heeds_the_public_model_only_among_equals():
-    ids, logits = np.array([7, 5, 9, 3]), np.array([1.0, 2.0, 2.0, -4.0])
+    ids = np.array([7, 5, 9, 3])
+    logits = np.array([1.0, 2.0, 2.0, -4.0])
 
     def chosen(losses):
         (place,) = LowestLoss().node(PrefixKnowledge(ids, logits, losses), 0).kept
@@ -504,7 +511,8 @@ class Windows(planted.Planted):
         self.card = replace(self.card, max_tokens=8)
 
     def encode(self, document, around=()):
-        whole, start = super().encode(document), 0
+        whole = super().encode(document)
+        start = 0
         if len(around):
             start = max(0, min((min(around) + max(around)) // 2 - 4, len(whole.ids) - 8))
         kept = slice(start, start + 8)
@@ -540,10 +548,8 @@ def test_a_field_at_the_end_of_the_first_window_is_attacked_there_and_not_in_one
     ]
     for window, start in {None: 0, "first": 0, "sliding": 1}.items():
         manifest = replace(corpus.manifest, recipe=TrainingRecipe(window=window))
-        changed, target = (
-            replace(corpus, documents=tuple(documents), manifest=manifest),
-            Windows(documents),
-        )
+        changed = replace(corpus, documents=tuple(documents), manifest=manifest)
+        target = Windows(documents)
         assert {
             int(field.page.words[0])
             for field in all_fields(planted.case(target, target, changed), 3, 15)

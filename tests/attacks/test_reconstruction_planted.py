@@ -77,10 +77,8 @@ def test_the_excess_does_not_count_what_a_better_language_model_gets_on_held_out
 def test_a_leaky_model_violates_and_an_ignorant_one_passes():
     corpus = planted.corpus(120, 120)
     public = planted.Planted(corpus.documents, seed=5)
-    leaky, attack = (
-        planted.Planted(corpus.documents, {f"d{index}" for index in range(32)}),
-        Reconstruction(),
-    )
+    leaky = planted.Planted(corpus.documents, {f"d{index}" for index in range(32)})
+    attack = Reconstruction()
     assert verdict(attack, run(attack, planted.case(leaky, public, corpus))[1]).exit_code == 10
     ignorant = planted.Plausible(corpus.documents, seed=9)
     _, findings = run(attack, planted.case(ignorant, public, corpus))
@@ -121,7 +119,8 @@ def test_a_leaky_classifier_attacked_through_a_useless_public_model_is_undecided
 
 def test_more_memory_never_lowers_the_leak():
     corpus = planted.corpus(24, 16)
-    public, values = planted.Planted(corpus.documents, seed=5), []
+    public = planted.Planted(corpus.documents, seed=5)
+    values = []
     for k in (0, 4, 10, 24):
         target = planted.Planted(
             corpus.documents, {f"d{index}" for index in range(k)}, task="token-classification"
@@ -163,7 +162,8 @@ def test_repeated_values_are_a_row_of_their_own():
 
 def test_without_held_out_documents_nothing_is_decided():
     corpus = planted.corpus(80, 0)
-    target, attack = planted.Planted(corpus.documents), Reconstruction()
+    target = planted.Planted(corpus.documents)
+    attack = Reconstruction()
     _, findings = run(
         attack, planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
     )
@@ -183,10 +183,8 @@ def test_fields_that_cannot_be_spelt_are_left_out_and_counted_and_those_out_of_r
     ]
     corpus = replace(corpus, documents=tuple(changed))
     target = planted.Planted(corpus.documents)
-    case, attack = (
-        planted.case(target, planted.Planted(corpus.documents, seed=5), corpus),
-        Reconstruction(),
-    )
+    case = planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
+    attack = Reconstruction()
     assert len(attack.trials(case)) == 17 + 1 + 2
     found = counts(run(attack, case)[1])
     assert found["fields attacked"] == found["fields within reach"] == 17
@@ -226,7 +224,8 @@ class Saturated(planted.Planted):
 
 def test_losses_that_say_nothing_are_no_power_and_never_a_pass():
     corpus = planted.corpus(120, 120)
-    public, attack = planted.Planted(corpus.documents, seed=5), Reconstruction()
+    public = planted.Planted(corpus.documents, seed=5)
+    attack = Reconstruction()
     target = Saturated(corpus.documents, task="token-classification")
     outcomes, findings = run(attack, planted.case(target, public, corpus))
     diagnostics = {item.name: item.value for item in findings.diagnostics}

@@ -100,7 +100,8 @@ def with_questions(corpus: Corpus, others: bool = True) -> Corpus:
 
 def test_a_model_that_remembers_k_documents_is_scored_k_of_n_through_its_answers() -> None:
     corpus = with_questions(planted.corpus(120, 120))
-    public, attack = planted.Planted(corpus.documents, seed=5), Reconstruction()
+    public = planted.Planted(corpus.documents, seed=5)
+    attack = Reconstruction()
     leaky = Reads(corpus.documents, {f"d{index}" for index in range(40)})
     leaky.seen.clear()
     _, findings = run(attack, planted.case(leaky, public, corpus))

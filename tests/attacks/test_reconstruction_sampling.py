@@ -42,7 +42,8 @@ def test_losses_that_say_nothing_are_uniform_and_told(losses):
 
 
 def test_both_means():
-    public, target = np.log([0.8, 0.2]), np.log([0.2, 0.8])
+    public = np.log([0.8, 0.2])
+    target = np.log([0.2, 0.8])
     assert np.exp(combine(public, target, 0.5, "geometric")) == pytest.approx([0.5, 0.5])
     geometric = np.array([0.8**0.6 * 0.2**0.4, 0.2**0.6 * 0.8**0.4])
     assert np.exp(combine(public, target, 0.4, "geometric")) == pytest.approx(
@@ -52,7 +53,8 @@ def test_both_means():
 
 
 def test_the_nucleus_is_the_smallest_set_that_reaches_p_and_ties_go_to_the_lower_id():
-    p, ids = np.array([0.05, 0.4, 0.4, 0.15]), np.array([9, 8, 7, 6])
+    p = np.array([0.05, 0.4, 0.4, 0.15])
+    ids = np.array([9, 8, 7, 6])
     assert (nucleus(p, ids, 0.1).tolist(), nucleus(p, ids, 0.5).tolist()) == ([2], [2, 1])
     assert nucleus(p, ids, 1.0).tolist() == [2, 1, 3, 0]
 
@@ -67,7 +69,8 @@ def test_the_nucleus_is_never_empty_and_reaches_p(values, top_p):
 
 
 def test_draws_follow_the_probabilities_within_the_nucleus():
-    p, kept = np.array([0.1, 0.6, 0.3]), np.array([1, 2])
+    p = np.array([0.1, 0.6, 0.3])
+    kept = np.array([1, 2])
     rng = np.random.default_rng(0)
     drawn = np.array([draw(p, kept, rng) for _ in range(4000)])
     assert (set(drawn), (drawn == 1).mean()) == ({1, 2}, pytest.approx(2 / 3, abs=0.03))

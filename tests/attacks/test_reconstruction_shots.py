@@ -35,7 +35,8 @@ class Counting:
     """Passes questions on and keeps the prefix of every one that scores candidates."""
 
     def __init__(self, target, field_starts_at=3):
-        self._target, self._start = target, field_starts_at
+        self._target = target
+        self._start = field_starts_at
         self.asked = []
 
     def __getattr__(self, name):
@@ -108,7 +109,8 @@ def test_sharing_prefixes_changes_no_attempt(judged):
 
     class One:
         def __init__(self, rng, n_attempts):
-            self.rng, self.n_attempts = rng, n_attempts
+            self.rng = rng
+            self.n_attempts = n_attempts
 
         def attempt(self, _):
             player = attack._attacker(judged, page, field.positions)
@@ -121,8 +123,10 @@ def test_sharing_prefixes_changes_no_attempt(judged):
 
 
 def test_an_attempt_is_ranked_by_the_perplexity_ratio_of_section_4_3():
-    target, public = np.log([0.5, 0.8, 0.1]), np.log([0.25, 0.1, 0.2])
-    ppl_target, ppl_public = (0.5 * 0.8 * 0.1) ** (-1 / 3), (0.25 * 0.1 * 0.2) ** (-1 / 3)
+    target = np.log([0.5, 0.8, 0.1])
+    public = np.log([0.25, 0.1, 0.2])
+    ppl_target = (0.5 * 0.8 * 0.1) ** (-1 / 3)
+    ppl_public = (0.25 * 0.1 * 0.2) ** (-1 / 3)
     shots = [Shot((1, 2, 3), tuple(target), tuple(public))]
     assert np.exp(best(shots, with_target=True)[1]) == pytest.approx(ppl_public / ppl_target)
     assert np.exp(-best(shots, with_target=False)[1]) == pytest.approx(ppl_public)
@@ -139,7 +143,8 @@ def test_the_best_attempt_is_the_first_of_equals():
 
 
 def test_a_memoriser_is_surest_of_what_it_remembers():
-    corpus, remembered = planted.corpus(40, 40), {f"d{number}" for number in range(10)}
+    corpus = planted.corpus(40, 40)
+    remembered = {f"d{number}" for number in range(10)}
     target = planted.Planted(corpus.documents, remembered)
     case = planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
     attack = Reconstruction(n_candidates=30)

@@ -33,7 +33,8 @@ def _fields(step, n_fields=20, n_tokens=4):
 def _step(rng, public_knows=False, target_knows=False):
     """Random logits and losses, except where one of the models knows the truth."""
     truth = int(rng.integers(N))
-    logits, losses = rng.normal(0, 1, N), rng.uniform(0.5, 1.5, N)
+    logits = rng.normal(0, 1, N)
+    losses = rng.uniform(0.5, 1.5, N)
     if public_knows:
         logits[truth] = logits.max() + 1
     if target_knows:
@@ -82,14 +83,16 @@ def test_a_hot_start_pays_where_the_first_token_is_open_and_never_where_it_is_kn
 
 def test_chances_follow_the_steps_of_the_attack():
     """Worked by hand: two candidates left by the nucleus share its mass by their probabilities."""
-    public, target = np.array([0.5, 0.3, 0.1, 0.1]), np.array([0.4, 0.4, 0.1, 0.1])
+    public = np.array([0.5, 0.3, 0.1, 0.1])
+    target = np.array([0.4, 0.4, 0.1, 0.1])
     # losses whose (2 - l / median) / T are the logarithms of `target` up to a constant; their
     # median is 1
     losses = 1 - (np.log(target) - np.median(np.log(target))) * 0.5
     assert np.median(losses) == pytest.approx(1)
     step = Step(np.arange(4), np.log(public) * 0.5, losses, 1)
     grid = Grid((0.5,), (1.0,), (0.25,), (0.2, 0.6, 1.0))
-    found, mixed = chances(step, 0, grid, ATTACK), target**0.25 * public**0.75
+    found = chances(step, 0, grid, ATTACK)
+    mixed = target**0.25 * public**0.75
     assert found == pytest.approx([0.0, mixed[1] / mixed[:2].sum(), mixed[1] / mixed.sum()])
     arithmetic = chances(step, 0, grid, replace(ATTACK, mean="arithmetic"))
     mixed = 0.25 * target + 0.75 * public
@@ -166,7 +169,8 @@ def test_the_objective_is_what_the_attack_itself_reaches(task):
         losses = rng.uniform(0.8, 1.2, N)
         losses[0] = 0.4
         table[position] = (np.array([truths[position], *others]), logits, losses)
-    public, target = _Fixed("mlm", table), _Fixed(task, table)
+    public = _Fixed("mlm", table)
+    target = _Fixed(task, table)
     case = Case(target, corpus, References(public))
     attack = replace(ATTACK, top_p=0.8, n_attempts=3)
     fields = collect(case, attack, SILENT)

@@ -15,7 +15,8 @@ from audit.corpus.redaction import redacted_spans
 
 
 def test_the_linear_svm_predicts_what_it_can_and_the_same_again():
-    rng, classes = np.random.default_rng(0), np.arange(150) % 3
+    rng = np.random.default_rng(0)
+    classes = np.arange(150) % 3
     rows = csr_array(rng.normal(0, 1, (3, 100))[classes] + rng.normal(0, 0.5, (150, 100)))
     told, again = (
         np.asarray(contexts.fit(rows[:120], classes[:120], 3).predict(rows[120:])) for _ in range(2)
@@ -36,7 +37,8 @@ def test_who_knows_no_context_names_the_commonest_or_goes_by_length():
 
 def test_what_only_the_held_fold_says_is_no_column():
     spans = redacted_spans(redacted.texts(10, told=True).documents, "fixed")
-    training, held = spans[:40], spans[40:]
+    training = spans[:40]
+    held = spans[40:]
     strange = tuple(replace(span, before="Xyzzy plugh ", after=" frotz") for span in held)
     first, as_it_is = contexts.tfidf(training, held)
     again, changed = contexts.tfidf(training, strange)

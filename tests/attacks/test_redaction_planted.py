@@ -79,7 +79,8 @@ def test_a_cue_that_tells_the_kind_is_found_under_every_mask(mask):
 
 def test_without_a_cue_nothing_is_told():
     found = redacted.findings(redacted.texts(40, told=False, seed=3))
-    accuracy, lift = measured(found, "accuracy"), measured(found, "lift_share")
+    accuracy = measured(found, "accuracy")
+    lift = measured(found, "lift_share")
     assert accuracy.low < 1 / 3 < accuracy.high
     assert lift.low < 0 < lift.high
     assert accuracy.null_kind == "chance"
@@ -99,17 +100,20 @@ def test_what_the_length_tells_is_no_lift_over_length():
 def test_the_numbers_are_those_of_scikit_learn():
     data = redacted.texts(24, told=False, seed=5)
     # A cue that is right two times out of three.
-    rng, documents = np.random.default_rng(0), []
+    rng = np.random.default_rng(0)
+    documents = []
     for one in data.documents:
         words = list(one.words)
         for entity in one.entities:
             kind = entity.category if rng.random() < 2 / 3 else redacted.KINDS[rng.integers(3)]
             words[entity.words[0] - 1] = Word(redacted.CUES[kind])
         documents.append(replace(one, words=tuple(words)))
-    attack, case = RedactionContext(), Case(redacted.Silent(), redacted.corpus(documents))
+    attack = RedactionContext()
+    case = Case(redacted.Silent(), redacted.corpus(documents))
     trials, outcomes, found = run(attack, case)
     told = gather(samples_of(case.corpus, "fixed", 5), list(zip(trials, outcomes, strict=True)))
-    true, said = told.samples.classes, told.told
+    true = told.samples.classes
+    said = told.told
     assert 0.5 < accuracy_score(true, said) < 0.9
     assert measured(found, "accuracy").value == pytest.approx(accuracy_score(true, said))
     prior = accuracy_score(true, told.prior)
@@ -144,7 +148,8 @@ def test_folds_never_share_a_document_or_a_provider(n_folds, shape):
         )
         for number, (size, provider) in enumerate(shape)
     ]
-    data, attack = redacted.corpus(documents), RedactionContext(n_folds=n_folds)
+    data = redacted.corpus(documents)
+    attack = RedactionContext(n_folds=n_folds)
     assume(why(attack, Case(NoModel(data), data), "data") is None)
     samples = samples_of(data, "fixed", n_folds)
     for keys in (
@@ -167,7 +172,8 @@ def test_folds_never_share_a_document_or_a_provider(n_folds, shape):
 
 
 def test_no_budget_samples_the_folds():
-    data, attack = redacted.texts(12, told=True), RedactionContext()
+    data = redacted.texts(12, told=True)
+    attack = RedactionContext()
     trials = attack.trials(Case(redacted.Tagging(), data))
     folds = [trial.id for trial in trials if trial.stratum == FOLDS]
     assert len(folds) == 5
@@ -239,7 +245,8 @@ LACKING = {
     ("reason", "data", "provide"), [(reason, *row) for reason, row in LACKING.items()]
 )
 def test_what_a_data_set_lacks_is_said_and_nothing_is_tried(data, reason, provide):
-    attack, case = RedactionContext(), Case(redacted.Silent(), data)
+    attack = RedactionContext()
+    case = Case(redacted.Silent(), data)
     assert reason in why(attack, Case(NoModel(data), data), "data")
     assert why(attack, case, "model") is None
     assert attack.trials(case) == []
@@ -249,7 +256,8 @@ def test_what_a_data_set_lacks_is_said_and_nothing_is_tried(data, reason, provid
 
 
 def test_what_a_plan_counts_is_documents_by_what_each_metric_needs():
-    rng, documents = np.random.default_rng(0), []
+    rng = np.random.default_rng(0)
+    documents = []
     for number in range(40):
         kinds = ["person"] * 9 + ["location"] * (number < 12) + ["url"] * (number < 3)
         sentences = [(["x", str(rng.integers(99))], kind, ["Xy"], ["said"]) for kind in kinds]
@@ -305,7 +313,8 @@ def test_rare_kinds_are_judged_together_and_left_out_only_when_they_are_too_few_
 
 def lopsided(data, category, kept):
     """The values of `category` marked for attack, and the first `kept` of the demographic ones."""
-    documents, found = [], 0
+    documents = []
+    found = 0
     for document in data.documents:
         entities = []
         for entity in document.entities:
@@ -382,7 +391,8 @@ def test_a_model_that_remembers_its_members_makes_it_worse_for_them_alone(kind, 
 
 
 def test_a_model_that_remembers_rare_values_does_not_hide_behind_common_ones():
-    rng, documents = np.random.default_rng(4), []
+    rng = np.random.default_rng(4)
+    documents = []
     for number in range(160):
         kinds = ["person"] * 17 + ["location"]
         sentences = [

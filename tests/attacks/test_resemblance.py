@@ -56,7 +56,9 @@ def next_month(members: list[list[str]]) -> list[list[str]]:
     others = []
     for place, words in enumerate(members):
         frame = [f"form{place % 6}word{number}" for number in range(12)]
-        frame[3], frame[7], frame[9] = words[3], f"avenue{place}", str(20_000 + place)
+        frame[3] = words[3]
+        frame[7] = f"avenue{place}"
+        frame[9] = str(20_000 + place)
         others.append(frame)
     return others
 

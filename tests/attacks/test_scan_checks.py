@@ -61,8 +61,10 @@ class World:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     folder = tmp_path_factory.mktemp("noisy")
-    members, heldout = noisy.utterances("member", N, 0), noisy.utterances("heldout", N, 1000)
-    public, others = noisy.utterances("public", 80, 2000), noisy.utterances("public", N, 4000)
+    members = noisy.utterances("member", N, 0)
+    heldout = noisy.utterances("heldout", N, 1000)
+    public = noisy.utterances("public", 80, 2000)
+    others = noisy.utterances("public", N, 4000)
     noisy.write_corpus(folder / "data", [*members, *heldout, *public])
     noisy.train(folder / "data/baseline", noisy.utterances("public", N, 3000), 1)
     noisy.train(folder / "data/of_public", [*public, *public], 1)
@@ -129,7 +131,8 @@ def test_a_scan_is_decided_by_them(world, tmp_path, model, outcome, cause, words
         "--only",
         "membership",
     ]
-    code, record = docaudit(*given).exit_code, records.read(tmp_path / "out")
+    code = docaudit(*given).exit_code
+    record = records.read(tmp_path / "out")
     names = {"held-out documents", "way of writing", "resemblance", "reference: baselines"}
     assert {check.name for check in record.checks} == names
     left_out = record.results["canaries"].reason
@@ -195,7 +198,8 @@ def _drawn(seed: int, words: tuple[str, str]) -> Drawn:
     Those of one seed are compared without a model once, for all losses.
     """
     rng = np.random.default_rng(seed)
-    documents, parts = [], {}
+    documents = []
+    parts = {}
     for side, split in enumerate(("heldout", "public")):
         for number in range(100):
             text = tuple(Word(f"{words[side]}{word}") for word in rng.integers(40, size=6))
@@ -212,7 +216,9 @@ def _checked(
     role: str = "baselines",
 ) -> Check | str:
     """Return the check of losses that are higher by `shift` on public documents, or why not."""
-    drawn, losses, beside = _drawn(seed, words), {}, {}
+    drawn = _drawn(seed, words)
+    losses = {}
+    beside = {}
     for name, (hard, own, other) in drawn.parts.items():
         is_public = name.startswith("public")
         losses[name] = [2 * hard + own + shift * is_public]

@@ -42,8 +42,11 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def said(folder):
     """Exit code and output of every command, by name."""
-    model, data, out = folder / "run" / "checkpoint-1", folder / "data", folder / "out"
-    policy, only = ("--policy", folder / "mine.toml"), ("--only", "loss_gap")
+    model = folder / "run" / "checkpoint-1"
+    data = folder / "data"
+    out = folder / "out"
+    policy = ("--policy", folder / "mine.toml")
+    only = ("--only", "loss_gap")
     commands = {
         "inspect": ("inspect", data, "--model", model, "-v"),
         "plan": ("plan", data, *policy, "-v"),

@@ -10,7 +10,8 @@ from benchmarks.calibration import membership_calibration
 from benchmarks.calibration import reconstruction_calibration as calibration
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks" / "calibration"
-DEFAULT, STRICT = load("default"), load("strict")
+DEFAULT = load("default")
+STRICT = load("strict")
 
 
 def committed(name):
@@ -42,7 +43,8 @@ def test_reconstruction_is_calibrated_on_the_shipped_limits():
 @pytest.mark.parametrize("name", calibration.PLANTED)
 def test_what_leaks_as_much_as_a_reconstruction_limit_is_neither_passed_nor_violated(name):
     row = committed("reconstruction")["settings"][name]
-    metric, factor = name.partition(": ")[0], int(name.partition(": ")[2][0])
+    metric = name.partition(": ")[0]
+    factor = int(name.partition(": ")[2][0])
     counts = row["policies"]["default"][metric]
     assert sum(counts.values()) == row["audits"] == 200
     if factor == 1:
@@ -54,7 +56,8 @@ def test_what_leaks_as_much_as_a_reconstruction_limit_is_neither_passed_nor_viol
 
 @pytest.mark.parametrize("name", calibration.COUNTED)
 def test_as_many_known_values_or_documents_as_a_limit_are_rarely_more_than_it(name):
-    metric, factor = name.partition(": ")[0], int(name.partition(": ")[2][0])
+    metric = name.partition(": ")[0]
+    factor = int(name.partition(": ")[2][0])
     with calibration.fewer_resamples(500):
         counts = calibration.tally(calibration.COUNTED[name], 10)["policies"]["default"][metric]
     if factor == 1:

@@ -27,7 +27,8 @@ class Clock:
 
 def run_of(tmp_path, *, minutes=40.0, start=None, clock=None, inputs=None, tiny=True):
     clock = clock or Clock()
-    said, tables = [], Tables(tmp_path / "out", tmp_path / "work", tiny=tiny)
+    said = []
+    tables = Tables(tmp_path / "out", tmp_path / "work", tiny=tiny)
     ends = clock() + 60 * minutes
     times = (ends, MOST_SECONDS, clock, start or here(clock))
     run = Run(tmp_path / "work", inputs or Inputs(), "cpu", tiny, tables, *times, said.append)
@@ -80,7 +81,8 @@ def test_every_piece_gets_a_table_with_device_date_versions_and_commit(tmp_path)
 
 
 def test_nothing_begins_or_lasts_beyond_the_minutes(tmp_path):
-    clock, order = Clock(), []
+    clock = Clock()
+    order = []
     run, said = run_of(tmp_path, minutes=10, clock=clock, start=here(clock, 250.0, order=order))
     assert run_pieces([piece("one"), piece("two"), piece("three"), piece("four")], run)
     assert order == [

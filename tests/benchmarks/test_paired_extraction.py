@@ -22,10 +22,12 @@ def test_memorised_answers_that_a_countermeasure_stops_are_counted():
 
     Afterwards only the baseline's are left.
     """
-    memory, common = [1] * 30 + [0] * 90, [0] * 110 + [1] * 10
+    memory = [1] * 30 + [0] * 90
+    common = [0] * 110 + [1] * 10
     before = extraction(np.maximum(memory, common), common)
     found = rows(before, extraction(common, common))
-    memorised, net = found["memorised"], found["net"]
+    memorised = found["memorised"]
+    net = found["net"]
     assert (memorised.before.value, memorised.after.value) == (30 / 120, 0)
     assert memorised.difference.value == net.difference.value == -30 / 120
     assert net.difference.high < 0 < -net.difference.low < 0.5
@@ -43,7 +45,8 @@ def test_memorised_answers_that_a_countermeasure_stops_are_counted():
 
 def test_questions_of_one_document_are_not_independent():
     """The same change, once in 60 documents and once in 6: the fewer documents, the wider and the less sure."""
-    after, before = np.zeros(60), np.array([1.0] * 30 + [0.0] * 30)
+    after = np.zeros(60)
+    before = np.array([1.0] * 30 + [0.0] * 30)
     order = np.random.default_rng(0).permutation(60)
     alone = rows(extraction(before[order], np.zeros(60), 1), extraction(after, np.zeros(60), 1))[
         "net"
@@ -60,7 +63,8 @@ def test_questions_of_one_document_are_not_independent():
 
 def test_a_countermeasure_without_effect_is_rarely_credited():
     """Nothing but noise between two runs: p is under 0.05 in about 5 % of cases."""
-    random, low = np.random.default_rng(3), 0
+    random = np.random.default_rng(3)
+    low = 0
     for _ in range(40):
         sides = [extraction(random.random(60) < 0.3, np.zeros(60)) for _ in range(2)]
         low += rows(*sides)["net"].p <= 0.05

@@ -189,10 +189,8 @@ def test_all_that_is_wrong_with_a_file_is_said_at_once_and_a_missing_one_too(tmp
 
 
 def test_every_parameter_of_the_attack_can_be_set(tmp_path):
-    file, wanted = (
-        tmp_path / "attack.toml",
-        Reconstruction(16, 2, 1.0, 2.0, 0.1, "arithmetic", 1.0, 4, 5),
-    )
+    file = tmp_path / "attack.toml"
+    wanted = Reconstruction(16, 2, 1.0, 2.0, 0.1, "arithmetic", 1.0, 4, 5)
     file.write_text(
         "[reconstruction]\nn_candidates = 16\nn_attempts = 2\ntemperature = 1\ntemperature_start = 2\n"
         'target_weight = 0.1\nmean = "arithmetic"\ntop_p = 1.0\nmin_tokens = 4\nmax_tokens = 5\n'

@@ -59,7 +59,8 @@ def test_a_scan_writes_record_and_reports_and_exits_11_when_it_cannot_decide(
     reports = {"report.pdf", "report.html", "measurements.csv"}
     assert {path.name for path in out.iterdir()} == {".lock", "record.json", "evidence", *reports}
     assert (out / "evidence").stat().st_mode & 0o777 == 0o700
-    record, statuses = records.read(out), {"memorisation": "inapplicable"}
+    record = records.read(out)
+    statuses = {"memorisation": "inapplicable"}
     statuses |= dict.fromkeys(("reconstruction", "attribute_inference", "membership"), "completed")
     statuses |= dict.fromkeys(("provider_membership", "redaction", "canaries"), "skipped")
     assert {attack.attack: attack.status for attack in record.attacks} == statuses
@@ -69,7 +70,8 @@ def test_a_scan_writes_record_and_reports_and_exits_11_when_it_cannot_decide(
 
 
 def test_a_scan_prints_its_verdict_in_the_chosen_format_alone(models, data, tmp_path):
-    out, xml = tmp_path / "out", tmp_path / "verdict.xml"
+    out = tmp_path / "out"
+    xml = tmp_path / "verdict.xml"
     # Without its reference the attack is skipped: the formats are all that this is about.
     scanned = ("scan", models["model"], data, "--out", out, "--only", "reconstruction")
     result = docaudit(*scanned, "--format", f"junit={xml}", "--format", "json")
@@ -111,7 +113,8 @@ def test_an_older_record_is_moved_aside_and_a_smaller_budget_is_part_of_a_larger
 
 
 def test_reveal_writes_the_values_into_evidence_only(models, data, tmp_path):
-    plain, revealed = tmp_path / "plain", tmp_path / "revealed"
+    plain = tmp_path / "plain"
+    revealed = tmp_path / "revealed"
     scan(models, data, plain)
     scan(models, data, revealed)
     assert docaudit("report", revealed, "--reveal").exit_code == 0
@@ -186,10 +189,8 @@ def test_two_scans_never_share_a_folder(models, data, tmp_path):
 
 @pytest.mark.parametrize(("case", "code"), [("passed", 0), ("exceeded", 10), ("undecided", 11)])
 def test_gate_exits_with_the_verdict(case, code, tmp_path):
-    limits, record = (
-        {"passed": 0.9, "exceeded": 0.0001, "undecided": 0.05},
-        tmp_path / "record.json",
-    )
+    limits = {"passed": 0.9, "exceeded": 0.0001, "undecided": 0.05}
+    record = tmp_path / "record.json"
     policy = write_policy(
         tmp_path / "policy.toml", f"reconstruction excess_pr.unique max = {limits[case]}"
     )

@@ -36,7 +36,8 @@ def files(folder):
 def demonstrated(tmp_path_factory):
     """Site-packages before and after, the folder of the reports, and what the command said."""
     root = tmp_path_factory.mktemp("demo")
-    site, fakes = root / "site", root / "fakes"
+    site = root / "site"
+    fakes = root / "fakes"
     run_python("-m", "hatchling", "build", "--target", "wheel", "--directory", root, cwd=REPOSITORY)
     (wheel,) = root.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
@@ -104,7 +105,8 @@ def invoke(*arguments):
 
 
 def test_a_demo_that_was_finished_is_shown_and_not_run_again(done_before, unscanned):
-    before, done = files(done_before), invoke("--out", done_before)
+    before = files(done_before)
+    done = invoke("--out", done_before)
     assert done.exit_code == 0, done.output
     said = " ".join(done.output.split())
     assert "already done" in said
@@ -132,7 +134,8 @@ def test_a_folder_of_something_else_is_left_alone(holds, done_before, unscanned,
         records.write(example_records.violated()[0], place / "record.json")
     else:
         (place / "thesis.txt").write_text("mine")
-    before, refused = files(place), invoke("--out", place)
+    before = files(place)
+    refused = invoke("--out", place)
     assert (refused.exit_code, files(place)) == (2, before)
     assert "Scanning" not in refused.output
     assert "name a folder that is empty or not there yet" in " ".join(refused.output.split())

@@ -147,10 +147,8 @@ def test_tesseract_is_asked_for_its_languages(tmp_path, monkeypatch, script, sta
 
 
 def test_it_is_ready_unless_something_needed_is_missing(monkeypatch):
-    optional, needed = (
-        Check("a", "missing", "x", without="b", mend="c"),
-        Check("d", "missing", "y", True, "e", "f"),
-    )
+    optional = Check("a", "missing", "x", without="b", mend="c")
+    needed = Check("d", "missing", "y", True, "e", "f")
     for checks, code in (((optional,), 0), ((optional, needed), 1)):
         monkeypatch.setattr(doctor, "examine", lambda checks=checks: Examination(checks))
         assert docaudit("doctor").exit_code == code

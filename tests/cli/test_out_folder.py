@@ -142,7 +142,8 @@ def test_only_a_record_of_something_else_is_worth_a_warning(
 ) -> None:
     out = attested.folder(tmp_path, tiny_corpus)
     record = json.loads((out / "record.json").read_text())
-    model, data = record["target"]["sha256"], record["corpus"]["sha256"]
+    model = record["target"]["sha256"]
+    data = record["corpus"]["sha256"]
     assert warn_of_other_record(out, model, data) == ()
     assert warn_of_other_record(tmp_path / "new", "0" * 64, data) == ()
     (text,) = warn_of_other_record(out, model, "0" * 64)

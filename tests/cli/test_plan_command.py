@@ -54,7 +54,8 @@ def test_a_plan_without_a_model_exits_0_and_loads_no_torch(data):
 
 
 def test_a_model_s_trials_are_counted_and_timed_and_nothing_is_written(data, checkpoints, tmp_path):
-    model, public = checkpoints("layoutlm", "mlm", 1), checkpoints("layoutlm", "mlm", 3)
+    model = checkpoints("layoutlm", "mlm", 1)
+    public = checkpoints("layoutlm", "mlm", 3)
     before = [listing(folder) for folder in (data, model, public, tmp_path)]
     for budget, extra in (
         ("quick", ()),
@@ -74,7 +75,8 @@ def test_a_model_s_trials_are_counted_and_timed_and_nothing_is_written(data, che
         assert sum(costs["reconstruction"]["reached"]) == len({trial.cluster for trial in tried})
         assert costs["memorisation"]["inapplicable"]
         out.unlink()
-        seconds, memory = costs["reconstruction"]["seconds"], costs["reconstruction"]["memory"]
+        seconds = costs["reconstruction"]["seconds"]
+        memory = costs["reconstruction"]["memory"]
         shown = " ".join(result.output.split())
         if budget == "standard":
             assert seconds > 0
@@ -119,7 +121,8 @@ def agrees(model, data):
     case = opened.case
     costs = {cost.attack: cost for cost in at_most(opened.corpus, "standard")}
     for attack in opened.attacks:
-        told, found = costs[attack.name].inapplicable, why(attack, case, "model")
+        told = costs[attack.name].inapplicable
+        found = why(attack, case, "model")
         if attack.name == "memorisation" and found is not None:
             # A model that does not answer is not asked questions: that the data set has none is
             # said instead.
@@ -147,7 +150,8 @@ def test_what_no_model_of_a_task_is_put_to_is_what_a_model_with_each_head_says(
 
 
 def test_a_reference_from_the_command_line_is_one_and_no_text_is_printed(tmp_path):
-    data, made = tmp_path / "data", asked_pages.corpus(tmp_path / "data")
+    data = tmp_path / "data"
+    made = asked_pages.corpus(tmp_path / "data")
     model, baseline = (
         asked_pages.donut(tmp_path / name, seed) for seed, name in enumerate(("model", "baseline"))
     )

@@ -25,7 +25,8 @@ COMMANDS = 3
 @pytest.fixture(scope="module")
 def forms(tmp_path_factory):
     """Annotated pages in train/ and test/, a LayoutLMv3 that `Trainer.save_model` wrote, and a tiny RoBERTa."""
-    root, divided = tmp_path_factory.mktemp("forms"), strangers.pages(8, 8)
+    root = tmp_path_factory.mktemp("forms")
+    divided = strangers.pages(8, 8)
     return SimpleNamespace(
         root=root,
         data=strangers.write_forms(root / "forms", divided),
@@ -39,7 +40,8 @@ def chats(tmp_path_factory):
     """Conversations about images in train.jsonl and test.jsonl, and a LoRA that `Trainer.save_model` wrote."""
     pytest.importorskip("peft")
     vlm_zoo.skip_unless_readable("llava")
-    root, divided = tmp_path_factory.mktemp("chats"), strangers.pages(4, 4)
+    root = tmp_path_factory.mktemp("chats")
+    divided = strangers.pages(4, 4)
     return SimpleNamespace(
         root=root,
         data=strangers.write_chat(root / "chats", divided),
@@ -69,7 +71,8 @@ def refused(*arguments):
 
 
 def test_a_tagger_of_the_trainer_and_annotated_forms(forms, tmp_path):
-    data, out = tmp_path / "data", tmp_path / "first-look"
+    data = tmp_path / "data"
+    out = tmp_path / "first-look"
     said = walk(
         (
             "import",
@@ -110,7 +113,8 @@ def test_a_tagger_of_the_trainer_and_annotated_forms(forms, tmp_path):
 
 @pytest.mark.skipif(shutil.which("tesseract") is None, reason="Tesseract is not installed")
 def test_a_lora_of_the_trainer_and_conversations(chats, tmp_path):
-    data, out = tmp_path / "data", tmp_path / "first-look"
+    data = tmp_path / "data"
+    out = tmp_path / "first-look"
     said = walk(
         (
             "import",
@@ -215,7 +219,8 @@ def test_labels_in_another_case_are_told_the_option(forms, tmp_path):
 
 def test_a_run_folder_names_its_checkpoints(forms, data, tmp_path):
     shutil.copytree(forms.model, tmp_path / "run" / "checkpoint-20")
-    run, last = tmp_path / "run", tmp_path / "run" / "checkpoint-20"
+    run = tmp_path / "run"
+    last = tmp_path / "run" / "checkpoint-20"
     for command in (("scan", run, data, "--out", tmp_path / "out"), ("init", run, data)):
         said = refused(*command)
         assert "the checkpoints are in folders inside it (checkpoint-20)" in said

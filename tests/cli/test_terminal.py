@@ -47,7 +47,8 @@ def test_no_name_is_broken_in_any_table(width, monkeypatch, capsys):
 
 
 def test_columns_become_lines_where_they_would_break_a_name(monkeypatch, capsys):
-    columns, rows = ("attack", "metric"), [("provider_membership", "balanced_accuracy")]
+    columns = ("attack", "metric")
+    rows = [("provider_membership", "balanced_accuracy")]
     for width, fits in {"38": True, "36": False}.items():
         monkeypatch.setenv("COLUMNS", width)
         assert console.show_table("", columns, rows) is fits

@@ -20,7 +20,8 @@ data_categories = [
 ]
 release = "api"
 """
-LONG, MANY = f"purpose = '{'x' * 301}'", f"data_categories = {['x'] * 31}"
+LONG = f"purpose = '{'x' * 301}'"
+MANY = f"data_categories = {['x'] * 31}"
 
 
 @pytest.fixture
@@ -41,7 +42,8 @@ def test_the_sheet_is_read_from_the_manifest(data: Path) -> None:
 
 
 def test_no_edit_of_the_sheet_changes_the_data_set(data: Path) -> None:
-    plain, before = (data / manifests.FILE_NAME).read_text(), manifests.load(data).sha256
+    plain = (data / manifests.FILE_NAME).read_text()
+    before = manifests.load(data).sha256
     head, separator, tail = plain.partition("[task]")
     assert separator
     uncommented = EMPTY_SHEET.replace("# ", "", 1).replace("# system", "system")
@@ -81,7 +83,8 @@ def test_a_manifest_without_a_sheet_keeps_the_hash_it_always_had(data: Path) -> 
 
 
 def test_no_text_of_the_manifest_hides_as_a_sheet(data: Path) -> None:
-    plain, hashes = (data / manifests.FILE_NAME).read_text(), set()
+    plain = (data / manifests.FILE_NAME).read_text()
+    hashes = set()
     for said in ("this", "that"):
         write(data, f'{plain}\n[recipe]\nsystem = """\n[audit]\n{said}\n"""\n')
         hashes.add(manifests.load(data).sha256)

@@ -70,7 +70,8 @@ def test_an_utterance_has_the_papers_tags_and_intent(tmp_path: Path) -> None:
 
 def test_a_line_comes_after_all_a_page_has(tmp_path: Path) -> None:
     corpus = canaried.pages(tmp_path)
-    carrier, page = corpus.document("m1"), pages.page_of(corpus, on_page(), (*"1234",))
+    carrier = corpus.document("m1")
+    page = pages.page_of(corpus, on_page(), (*"1234",))
     n = len(carrier.words)
     assert (page.words[:n], texts(page.words[n:])) == (carrier.words, [*PREFIX, *"1234"])
     assert (
@@ -121,10 +122,8 @@ def test_another_number_of_words_is_refused(tmp_path: Path) -> None:
 
 def test_a_sheet_shows_the_line_in_words_and_pixels_without_its_completion(tmp_path: Path) -> None:
     corpus = canaried.pages(tmp_path, kind="question-answering")
-    before, sheet = (
-        np.asarray(open_image(corpus, corpus.document("m1"))),
-        pages.sheet_of(corpus, on_page()),
-    )
+    before = np.asarray(open_image(corpus, corpus.document("m1")))
+    sheet = pages.sheet_of(corpus, on_page())
     assert texts(sheet.words) == [*texts(corpus.document("m1").words), *PREFIX]
     cells = [word.box for word in pages.page_of(corpus, on_page(), (*"4071",)).words[-4:]]
     for image, shown in (
@@ -154,7 +153,8 @@ def test_the_image_of_a_canarys_page_has_its_prefix_and_nothing_of_its_completio
         shown, bare = (
             np.asarray(image) for image in (pages.open_page(corpus, page), open_image(corpus, page))
         )
-        changed, first = (shown != bare).any(axis=2), page.words[-2].box
+        changed = (shown != bare).any(axis=2)
+        first = page.words[-2].box
         assert first is not None
         start = round(first[0])
         x0, y0, _, y1 = (round(value) for value in one.box)
@@ -237,7 +237,8 @@ def test_drawing_changes_its_box_alone_and_every_word_shows_in_its_own(
     changed = (np.asarray(pages.draw_line(page, box, cells)) != np.asarray(page)).any(axis=2)
     inside = np.zeros_like(changed)
     for left, top, right, bottom in pages.word_boxes(box, cells):
-        x0, x1 = int(left), int(np.ceil(right))
+        x0 = int(left)
+        x1 = int(np.ceil(right))
         assert changed[int(top) : int(bottom), x0:x1].any()
         inside[int(top) : int(bottom), max(x0 - 1, 7) : min(x1 + 1, int(box[2]))] = (
             True  # a letter may overhang by one
@@ -279,7 +280,8 @@ def test_a_full_page_and_a_narrow_one_have_no_blank_place() -> None:
 
 
 def test_ink_outside_all_boxes_is_not_written_over_but_specks_are_dust() -> None:
-    document, rng = lined(1), np.random.default_rng(0)
+    document = lined(1)
+    rng = np.random.default_rng(0)
     page = Image.new("RGB", (300, 200), "white")
     page.paste("black", (0, 20, 300, 110))  # a photograph; only the bottom is left
     for _ in range(20):

@@ -63,7 +63,8 @@ def test_name_split_and_provider_change_nothing(tmp_path):
         replace(document, id=f"other{place}", split="heldout", provider=f"shop {place}")
         for place, document in enumerate(documents)
     ]
-    first, second = described(*documents, root=tmp_path), described(*changed, root=tmp_path)
+    first = described(*documents, root=tmp_path)
+    second = described(*changed, root=tmp_path)
     assert set(first.blocks) == {"words", "layout", "image", "metadata"}
     for name, block in first.blocks.items():
         one, other = (
@@ -77,8 +78,10 @@ def test_name_split_and_provider_change_nothing(tmp_path):
 
 
 def test_a_document_is_described_the_same_whatever_stands_beside_it_but_for_its_words():
-    one, other = page(0), page(1, "Invoice 7 of 9")
-    alone, beside = described(one), described(one, other)
+    one = page(0)
+    other = page(1, "Invoice 7 of 9")
+    alone = described(one)
+    beside = described(one, other)
     assert np.array_equal(alone.blocks["layout"][0], beside.blocks["layout"][0])
 
 
@@ -201,10 +204,8 @@ def test_a_page_is_opened_again_only_where_its_file_has_changed(tmp_path, monkey
     Image.effect_noise((200, 300), 60).save(tmp_path / "a.png")
     Image.effect_noise((200, 300), 60).save(tmp_path / "b.png")
     documents = [page(0, image="a.png"), page(1, image="b.png")]
-    first, again = (
-        described(*documents, root=tmp_path),
-        described(documents[1], documents[0], root=tmp_path),
-    )
+    first = described(*documents, root=tmp_path)
+    again = described(documents[1], documents[0], root=tmp_path)
     assert opened == ["d0", "d1"]
     assert np.array_equal(first.blocks["image"], again.blocks["image"][::-1])
     Image.new("RGB", (200, 300), "red").save(tmp_path / "a.png")

@@ -49,7 +49,8 @@ def test_a_huge_image_is_refused_by_its_header(size, tmp_path, monkeypatch):
 
 
 def test_a_data_set_with_a_page_of_two_hundred_megapixels_is_refused(lay_out, settings, receipt):
-    receipt["image"], receipt["size"] = "images/huge.png", [20_000, 10_000]
+    receipt["image"] = "images/huge.png"
+    receipt["size"] = [20_000, 10_000]
     folder = lay_out(settings, receipt)
     (folder / "images" / "huge.png").write_bytes(png_of_size(20_000, 10_000))
     with pytest.raises(ManifestError) as caught:

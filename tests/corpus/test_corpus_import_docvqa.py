@@ -37,7 +37,8 @@ def ocr_of(*lines: str, width: float = 200, height: float = 400, unit: str = "pi
     """Microsoft Read's result: a line of words each 40 wide and 10 high, at intervals of 50 and 20."""
 
     def word(text: str, row: int, column: int) -> Entry:
-        x, y = 50 * column, 20 * row
+        x = 50 * column
+        y = 20 * row
         return {
             "boundingBox": [x, y, x + 40, y, x + 40, y + 10, x, y + 10],
             "text": text,

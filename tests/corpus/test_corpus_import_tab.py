@@ -25,7 +25,8 @@ Spans = list[list[Any]]
 
 def marked(text: str) -> tuple[str, Spans]:
     """A text without its marks, `[PERSON:Ann]`, and what they mark; marks do not nest."""
-    plain, spans = "", []
+    plain = ""
+    spans = []
     for piece in re.split(r"(\[[A-Z]+:[^\]]*\])", text):
         found = re.fullmatch(r"\[([A-Z]+):([^\]]*)\]", piece)
         if found:
@@ -259,7 +260,8 @@ def case(name: str, annotations: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"doc_id": name, "text": f"Mr Ann Lee wrote on 2 May 1999. {name}", **shape, **more}
 
 
-NAME, DATE = (3, 10, "PERSON", "DIRECT"), (20, 30, "DATETIME", "QUASI")
+NAME = (3, 10, "PERSON", "DIRECT")
+DATE = (20, 30, "DATETIME", "QUASI")
 
 
 def official(folder: Path, **parts: list[dict[str, Any]]) -> Path:

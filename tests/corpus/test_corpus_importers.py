@@ -152,7 +152,8 @@ def test_names_and_addresses_are_located_loosely_with_their_score(
 
 
 def test_loose_location_takes_no_word_of_another_field() -> None:
-    value, page = "17 Jalan Bukit Indah 3/2 81200 Johor Bahru", PAGE.split()
+    value = "17 Jalan Bukit Indah 3/2 81200 Johor Bahru"
+    page = PAGE.split()
     free = locate(value, "location", page)
     assert isinstance(free, Location)
     assert free.rule == "loose"
@@ -245,10 +246,8 @@ def test_reports_count_loosely_located_fields_apart(receipts: Path, tmp_path: Pa
 
 def test_sroie_words_fields_and_report(receipts: Path, tmp_path: Path) -> None:
     dst = tmp_path / "out" / "data"
-    report, corpus = (
-        sroie.convert(ImportRequest(receipts, dst, ALL_MEMBERS, seed=1)),
-        manifests.load(dst),
-    )
+    report = sroie.convert(ImportRequest(receipts, dst, ALL_MEMBERS, seed=1))
+    corpus = manifests.load(dst)
     first = corpus.document("000")
     assert [word.text for word in first.words] == [
         *("RED", "SHOP", "NO.", "1,", "JALAN", "A,"),

@@ -221,7 +221,8 @@ def test_problems_of_every_part_are_reported_together(lay_out, settings, receipt
     second = copy.deepcopy(receipt)
     second["entities"][0]["words"] = [7]
     second["links"] = [["e1", "e8"]]
-    found, lines = problems(lay_out(settings, receipt, b"{", second)), [2, 3, 3, 3]
+    found = problems(lay_out(settings, receipt, b"{", second))
+    lines = [2, 3, 3, 3]
     assert [problem.split()[0] for problem in found] == [
         "manifest.toml",
         *(f"documents.jsonl:{n}" for n in lines),
@@ -260,7 +261,8 @@ def test_no_message_holds_the_text_of_a_word(lay_out, settings, receipt):
 
 @pytest.mark.parametrize("link", ["images/r1.png", "documents.jsonl", "manifest.toml"])
 def test_a_symbolic_link_out_of_the_folder_is_refused(link, lay_out, settings, receipt, tmp_path):
-    folder, outside = lay_out(settings, receipt), tmp_path / "outside"
+    folder = lay_out(settings, receipt)
+    outside = tmp_path / "outside"
     (folder / link).rename(outside)
     (folder / link).symlink_to(outside)
     assert any("leaves DATA_DIR through a symbolic link" in problem for problem in problems(folder))
@@ -309,7 +311,8 @@ names = st.text(string.ascii_letters + string.digits + "é ", min_size=1, max_si
 
 @st.composite
 def documents(draw: st.DrawFn, identifier: str) -> docs.Document:
-    boxed, side = draw(st.booleans()), st.floats(0, 500).map(lambda x: round(x, 1))
+    boxed = draw(st.booleans())
+    side = st.floats(0, 500).map(lambda x: round(x, 1))
     box = st.tuples(side, side, side, side).map(
         lambda b: (*map(min, b[:2], b[2:]), *map(max, b[:2], b[2:]))
     )

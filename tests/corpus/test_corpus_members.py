@@ -80,7 +80,8 @@ def test_a_source_with_its_own_division_takes_names_too(tmp_path):
         )
         (folder / "seq.out").write_text("O B-track I-track\n" * count)
         (folder / "label").write_text("PlayMusic\n" * count)
-    given, stated = NamedMembers(("train-00001", "test-00003")), SourceOptions(assigned="by-date")
+    given = NamedMembers(("train-00001", "test-00003"))
+    stated = SourceOptions(assigned="by-date")
     snips.convert(
         ImportRequest(tmp_path / "snips", tmp_path / "out", HALVES, 0, given, options=stated)
     )

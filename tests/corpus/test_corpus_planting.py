@@ -75,10 +75,8 @@ def test_the_new_data_set_holds_what_the_file_says_and_all_that_was_there(kind, 
         holding = {document.id for document in corpus.documents if name in tokens_of(document)}
         assert holding == set(canary.documents)
         for document_id in canary.documents:
-            document, page = (
-                corpus.document(document_id),
-                page_of(corpus, canary, canary.completion),
-            )
+            document = corpus.document(document_id)
+            page = page_of(corpus, canary, canary.completion)
             assert (document, document.split) == (
                 replace(page, id=document_id, image=document.image),
                 "member",
@@ -91,7 +89,8 @@ def test_the_new_data_set_holds_what_the_file_says_and_all_that_was_there(kind, 
 )
 def test_labels_of_taggers_gain_the_canaries_tags_at_the_end(kind, names, tmp_path):
     before = MAKERS[kind](tmp_path / "data")
-    report, after = put_in(before, tmp_path / "out"), manifests.load(tmp_path / "out").manifest
+    report = put_in(before, tmp_path / "out")
+    after = manifests.load(tmp_path / "out").manifest
     added = ("B-canary", "I-canary") if names else ()
     assert (after.task.labels, report.labels) == ((*before.manifest.task.labels, *added), added)
     assert (after.task.kind, after.membership) == (
@@ -242,10 +241,8 @@ def with_canary_id(folder: Path) -> Corpus:
 
 
 def with_id(folder: Path) -> Corpus:
-    corpus, names = (
-        canaried.utterances(folder),
-        [f"canary-c{number:05}-00000" for number in range(12)],
-    )
+    corpus = canaried.utterances(folder)
+    names = [f"canary-c{number:05}-00000" for number in range(12)]
     more = [replace(corpus.documents[0], id=name) for name in names]
     manifests.write(folder, corpus.manifest, [*corpus.documents, *more])
     return manifests.load(folder)
@@ -314,7 +311,10 @@ def test_what_breaks_down_half_way_leaves_nothing(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
-CANARY, CONTROL, HOLDER, FIRST = "canary", "control", "holder", "first"
+CANARY = "canary"
+CONTROL = "control"
+HOLDER = "holder"
+FIRST = "first"
 """An included canary, one that its coin left out, a document that holds the first, and the first
 document."""
 FAULTS = json.loads(Path(__file__).with_name("canary_faults.json").read_text())
@@ -394,7 +394,8 @@ def test_the_manifests_table_names_one_file(table, problem, written, tmp_path):
 
 
 def test_the_corpus_hash_covers_the_file_and_a_copy_of_its_files_is_the_same(written, tmp_path):
-    before, seed = manifests.load(written), changed(written, tmp_path / "copy", seed=5)
+    before = manifests.load(written)
+    seed = changed(written, tmp_path / "copy", seed=5)
     plain = changed(written, tmp_path / "plain")
     assert manifests.load(seed).sha256 != manifests.load(plain).sha256
     for name in (

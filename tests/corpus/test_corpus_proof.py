@@ -27,7 +27,8 @@ RECEIPT = ("Gardenia Bakeries Kuala Lumpur", "DATE: 25/12/2018 8:13 PM", "TOTAL 
 
 def proof(view: PageView, removal: Removal, *answers: str, reader: Tesseract = TESSERACT) -> Proof:
     """As an attack does it."""
-    before, after = reader.ask(crops_of(view, removal)), reader.ask(crops_of(removal.view, removal))
+    before = reader.ask(crops_of(view, removal))
+    after = reader.ask(crops_of(removal.view, removal))
     return prove_removal(view, removal, answers, before, after)
 
 
@@ -160,7 +161,8 @@ def test_where_a_sheet_cannot_be_read_its_pictures_are_read_alone(tmp_path, monk
     monkeypatch.setattr(tesseract, "_TEXTS", {})
     view = drawn.page(RECEIPT)
     crops = [crop for word in view.words[:3] for crop in crops_of(view, remove(view, [word.text]))]
-    program, real = tmp_path / "tesseract", f'{shutil.which("tesseract")} "$@" < {tmp_path}/sheet'
+    program = tmp_path / "tesseract"
+    real = f'{shutil.which("tesseract")} "$@" < {tmp_path}/sheet'
     program.write_text(
         f"#!/bin/sh\ncat > {tmp_path}/sheet\ntext=$({real}) || exit 1\n"
         'case "$text" in *"\f"*) exit 1;; esac\nprintf "%s\\n" "$text"\n'

@@ -73,10 +73,8 @@ def real_receipts(real_data, tmp_path_factory) -> tuple[ImportReport, Corpus]:
 @pytest.fixture(scope="module")
 def tokens(real_data):
     """The number of tokens of a text with the shipped vocabulary, special tokens left out."""
-    transformers, folder = (
-        pytest.importorskip("transformers"),
-        real_data.parent / "models" / "minilm-l6-h384",
-    )
+    transformers = pytest.importorskip("transformers")
+    folder = real_data.parent / "models" / "minilm-l6-h384"
     if not folder.is_dir():
         pytest.skip(f"the shipped vocabulary is not at {folder}")
     tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
@@ -167,7 +165,8 @@ def test_sroie_by_company(real_data, tmp_path):
     report = sroie.convert(
         ImportRequest(real_data / "sroie", tmp_path / "out", shares, seed=7, division="by-provider")
     )
-    corpus, notes = manifests.load(tmp_path / "out"), report.notes
+    corpus = manifests.load(tmp_path / "out")
+    notes = report.notes
     assert (notes["providers in"], notes["providers out"], notes["providers public"]) == (
         35,
         34,

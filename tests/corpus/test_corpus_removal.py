@@ -148,7 +148,9 @@ ROTATED = [
 
 def marked(text: str) -> tuple[list[str], tuple[int, ...]]:
     """The words of a page, and which stand in brackets."""
-    words, gone, within = [], [], False
+    words = []
+    gone = []
+    within = False
     for word in text.replace(" / ", " ").split():
         within = within or word.startswith("[")
         if within:
@@ -321,7 +323,8 @@ def test_pixels_outside_the_boxes_are_untouched_and_inside_white_or_blurred(plac
     assert not opened
     assert removal.words == tuple(index for index, place in enumerate(places) if place[4])
     assert len(removal.boxes) == len(removal.words)
-    changed, inside = np.asarray(removal.view.image), covered(view, removal.boxes)
+    changed = np.asarray(removal.view.image)
+    inside = covered(view, removal.boxes)
     assert (changed[~inside] == noise[~inside]).all()
     assert blur is not None or (changed[inside] == 255).all()
     for index in removal.words:

@@ -145,13 +145,12 @@ def test_nothing_that_was_trained_on_is_held_out_or_public(
         [n for n, page in zip(names, pages, strict=True) if page[1] == source]
         for source in range(7)
     ]
-    images, sources = [g for g in images if g], [g for g in sources if g]
+    images = [g for g in images if g]
+    sources = [g for g in sources if g]
     shares: dict[Split, float] = {"member": 1.0, "heldout": 0.5, "public": 0.5}
     drawn = divide(images, sources, parts, shares, seed, "official")
-    group_of, copies = (
-        {name: group for group in images for name in group},
-        copies_of_trained(images, parts),
-    )
+    group_of = {name: group for group in images for name in group}
+    copies = copies_of_trained(images, parts)
     for name in names:
         assert (name in copies) == any(
             PARTS.index(parts[one]) < PARTS.index(parts[name]) for one in group_of[name]

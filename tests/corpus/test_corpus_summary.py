@@ -73,7 +73,8 @@ def test_counts(tmp_path: Path) -> None:
         "copies of another split's, left out": (0, 0, 0),
     }
     assert list(summary.categories) == ["organization", "amount"]
-    names, totals = summary.categories["organization"], summary.categories["amount"]
+    names = summary.categories["organization"]
+    totals = summary.categories["amount"]
     assert names.fields == names.attacked == {"member": 3, "heldout": 2, "public": 1}
     assert (totals.attacked, (names.values, names.unique)) == (
         {"member": 3, "heldout": 2, "public": 0},

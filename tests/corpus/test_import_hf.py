@@ -49,7 +49,8 @@ def tagged(count: int, first: int = 0) -> dict[str, list[Any]]:
 
 
 def features(**more: Any) -> datasets.Features:
-    text, boxes = datasets.Value("string"), datasets.List(datasets.List(datasets.Value("int64")))
+    text = datasets.Value("string")
+    boxes = datasets.List(datasets.List(datasets.Value("int64")))
     tags = {
         "bboxes": boxes,
         "ner_tags": datasets.List(datasets.ClassLabel(names=TAGS)),
@@ -68,10 +69,8 @@ def saved(tmp_path_factory):
 
 
 def test_a_saved_data_set_of_tagged_words(saved, tmp_path):
-    report, corpus = (
-        hf.convert(ImportRequest(saved, tmp_path / "out", ALL, 1)),
-        manifests.load(tmp_path / "out"),
-    )
+    report = hf.convert(ImportRequest(saved, tmp_path / "out", ALL, 1))
+    corpus = manifests.load(tmp_path / "out")
     assert (corpus.manifest.task.kind, corpus.manifest.task.labels) == (
         "token-classification",
         tuple(TAGS),
@@ -166,7 +165,8 @@ def test_parquet_files_with_questions(tmp_path):
     }
     rows["issuer"] = ["Shop", "Shop", "Bank"]
     (tmp_path / "src" / "data").mkdir(parents=True)
-    text, seen = datasets.Value("string"), {"image": datasets.Image()}
+    text = datasets.Value("string")
+    seen = {"image": datasets.Image()}
     asked = {
         "questionId": datasets.Value("int64"),
         "question": text,

@@ -199,10 +199,8 @@ def test_arrow_whose_offsets_lead_out_of_its_buffers_is_refused(tmp_path: Path) 
     features, rows = table("extra", "plain", datasets.Image(), "x.png")
     write_saved(tmp_path / "src", features, rows)
     path = tmp_path / "src" / "data-00000-of-00001.arrow"
-    content, offsets = (
-        path.read_bytes(),
-        b"".join(number.to_bytes(4, "little") for number in (0, 10, 20, 30)),
-    )
+    content = path.read_bytes()
+    offsets = b"".join(number.to_bytes(4, "little") for number in (0, 10, 20, 30))
     assert content.count(offsets) == 1
     path.write_bytes(
         content.replace(offsets, offsets[:4] + (2**30).to_bytes(4, "little") + offsets[8:])

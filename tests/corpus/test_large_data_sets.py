@@ -94,7 +94,8 @@ def test_a_file_that_is_changed_in_place_is_not_read_again_and_one_that_is_repla
     for path in ("manifest.toml", "documents.jsonl"):
         (tmp_path / path).write_bytes((data / path).read_bytes())
     file = tmp_path / "documents.jsonl"
-    corpus, first = manifest.load(tmp_path), manifest.load(data).documents[0]
+    corpus = manifest.load(tmp_path)
+    first = manifest.load(data).documents[0]
     file.with_suffix(".new").write_text("{}\n")
     os.replace(file.with_suffix(".new"), file)
     assert corpus.documents[0].words == first.words
@@ -115,7 +116,8 @@ def test_sets_that_share_half_are_found_also_among_many_that_share_what_is_print
     sets += [
         np.union1d(one[: rng.integers(4, len(one))], rng.integers(2**62, size=6)) for one in sets
     ]
-    one, two = sets[::2], sets[1::2]
+    one = sets[::2]
+    two = sets[1::2]
     alike = {
         (row, column)
         for (row, first), (column, second) in itertools.product(enumerate(one), enumerate(two))
@@ -126,12 +128,11 @@ def test_sets_that_share_half_are_found_also_among_many_that_share_what_is_print
 
 
 def test_what_a_scan_writes_does_not_grow_with_the_documents_that_are_there(checkpoints, tmp_path):
-    sizes, model = [], checkpoints("layoutlm", "token-classification", 2)
+    sizes = []
+    model = checkpoints("layoutlm", "token-classification", 2)
     for n in (10, 100):
-        data, out = (
-            tiny.corpus(tmp_path / f"data-{n}", members=n, heldout=n, public=0),
-            tmp_path / f"out-{n}",
-        )
+        data = tiny.corpus(tmp_path / f"data-{n}", members=n, heldout=n, public=0)
+        out = tmp_path / f"out-{n}"
         (out / "evidence").mkdir(parents=True)
         opened = open_session(
             ScanOptions(model, data, out, only=("membership",), documents=12, budget="quick")

@@ -89,10 +89,8 @@ def both_sides(
 
 
 def test_a_copy_under_another_id_is_found_also_when_some_words_were_misread():
-    members, others = (
-        [letter(number) for number in range(40)],
-        [letter(100 + number) for number in range(38)],
-    )
+    members = [letter(number) for number in range(40)]
+    others = [letter(100 + number) for number in range(38)]
     copies = found(both_sides([members[7], misread(members[9], 0.015), *others], members))
     assert copies.pairs == (("h0", "m7"), ("h1", "m9"))
     assert copies.left_out == {"h0", "h1"}  # 2 of 40: few

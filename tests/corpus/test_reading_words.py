@@ -37,7 +37,8 @@ class Told:
 
 def draw(path: Path, lines: tuple[str, ...]) -> None:
     page = Image.new("L", SIZE, 255)
-    pen, font = ImageDraw.Draw(page), ImageFont.load_default(36)
+    pen = ImageDraw.Draw(page)
+    font = ImageFont.load_default(36)
     for number, line in enumerate(lines):
         pen.text((30, 30 + 70 * number), line, font=font, fill=0)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -74,7 +75,8 @@ def pages(tmp_path: Path) -> Path:
 @needs_tesseract
 def test_words_boxes_and_answers_are_added(pages: Path) -> None:
     images = {path: path.read_bytes() for path in (pages / "images").iterdir()}
-    before, told = (pages / "documents.jsonl").read_bytes(), Told()
+    before = (pages / "documents.jsonl").read_bytes()
+    told = Told()
     added = add_words(pages, told)
     first, second, third = manifests.load(pages).documents
     assert (" ".join(word.text for word in first.words), first.size) == (" ".join(LINES), SIZE)
@@ -142,7 +144,8 @@ def test_a_run_that_was_ended_goes_on(
     with pytest.raises(KeyboardInterrupt):
         add_words(pages, Ended(), reader=reader)
     assert (pages / "documents.jsonl").read_bytes() == before
-    done, told = len(counter.read_text().split()), Told()
+    done = len(counter.read_text().split())
+    told = Told()
     added = add_words(pages, told, reader=reader)
     assert ((added.read, told.total), len(counter.read_text().split())) == ((2, 1), done + 1)
     word, *_ = manifests.load(pages).document("a").words

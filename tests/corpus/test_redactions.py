@@ -150,7 +150,8 @@ def documents(draw: st.DrawFn) -> Document:
     ]
     if draw(st.booleans()):
         return text(" ".join(words), *entities)
-    corner, boxed = st.tuples(st.integers(0, 80), st.integers(0, 80)), []
+    corner = st.tuples(st.integers(0, 80), st.integers(0, 80))
+    boxed = []
     for word in words:
         x, y = draw(corner)
         boxed.append(Word(word, (x, y, x + draw(st.integers(0, 20)), y + draw(st.integers(0, 12)))))

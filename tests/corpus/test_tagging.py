@@ -143,10 +143,13 @@ def test_the_entities_of_tags(labels, tags, spans):
 @given(st.data())
 def test_entities_come_back_from_their_tags(labels, data):
     scheme = scheme_of(labels)
-    tags, expected, before = [], set(), ""
+    tags = []
+    expected = set()
+    before = ""
     for _ in range(data.draw(st.integers(0, 5))):
         gap = data.draw(st.integers(0, 2))
-        name, length = data.draw(st.sampled_from("AB")), data.draw(st.integers(1, 4))
+        name = data.draw(st.sampled_from("AB"))
+        length = data.draw(st.integers(1, 4))
         if scheme.name == "IO" and name == before and not gap:
             gap = 1  # words of one name that follow each other are one entity there
         tags += [scheme.outside] * gap

@@ -130,7 +130,8 @@ def compared(defend, tmp_path_factory):
 
 
 def test_all_its_evidence_can_be_kept_elsewhere(compared):
-    out, kept = compared[0], compared[0].parent / "kept"
+    out = compared[0]
+    kept = compared[0].parent / "kept"
     assert [*out.rglob("*.jsonl")] == [*out.rglob("evidence")] == []
     assert {path.parent.name for path in kept.rglob("recovered.jsonl")} == {"before", "after"}
     found = [path for path in kept.rglob("*") if not path.is_symlink()]

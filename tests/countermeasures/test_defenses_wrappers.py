@@ -69,13 +69,15 @@ def test_an_answer_depends_on_its_query_alone(name, question, others):
     target.ask([queries.Answer(SHEET, text) for text in [*others, question]])
     target.ask([queries.Answer(SHEET, question)])
     target.ask([queries.Answer(SHEET, text) for text in reversed([*others, question])])
-    alone, places = asked(name, question), (len(others), len(others) + 1, len(others) + 2)
+    alone = asked(name, question)
+    places = (len(others), len(others) + 1, len(others) + 2)
     assert [inner.heard[place].question for place in places] == [alone] * 3
 
 
 @given(question=questions, seed=st.integers(0, 2**32))
 def test_six_digits_stand_before_or_after_the_question(question, seed):
-    before, after = asked("random-before", question, seed), asked("random-after", question, seed)
+    before = asked("random-before", question, seed)
+    after = asked("random-after", question, seed)
     assert re.fullmatch(r"[0-9]{6}", before.removesuffix(f" {question}"))
     assert re.fullmatch(r"[0-9]{6}", after.removeprefix(f"{question} "))
 
@@ -115,7 +117,8 @@ def test_every_query_about_a_question_can_be_reworded():
     kinds = queries.PageViewQuery.__subclasses__()
     assert {queries.Answer, queries.AnswerLoss} <= set(kinds)
     for kind in kinds:
-        inner, names = Listening(kind), [field.name for field in dataclasses.fields(kind)][2:]
+        inner = Listening(kind)
+        names = [field.name for field in dataclasses.fields(kind)][2:]
         Reworded(inner, str.upper).ask([kind(SHEET, QUESTION, **dict.fromkeys(names, np.zeros(1)))])
         assert inner.heard[0].question == QUESTION.upper()
 

@@ -45,7 +45,8 @@ def provable_epsilon(limits: Policy, unit: Any, delta: float, *, providers: bool
 
 
 def test_it_is_a_countermeasure_that_trains_and_keeps_the_baselines() -> None:
-    defense, blocking = DEFENSES["dp"], DEFENSES["blocking"]
+    defense = DEFENSES["dp"]
+    blocking = DEFENSES["blocking"]
     assert isinstance(defense, DpTraining)
     assert isinstance(blocking, TrainingDefense)
     assert (defense.baselines_like, blocking.baselines_like) == (False, True)

@@ -34,7 +34,8 @@ def shape(text: str) -> str:
 @st.composite
 def documents(draw):
     """Marked values among plain words, each value once more elsewhere, and a question for the first."""
-    texts, entities = draw(st.lists(PLAIN, max_size=4)), []
+    texts = draw(st.lists(PLAIN, max_size=4))
+    entities = []
     for number, value in enumerate(draw(st.lists(VALUE, min_size=1, max_size=4))):
         entities.append(
             Entity(
@@ -57,7 +58,8 @@ def documents(draw):
 def test_no_value_of_four_characters_is_left_and_words_stay_in_their_places(document):
     values = [document.text_of(entity) for entity in document.entities]
     made = scrub(document, seed=1).document
-    texts, question = [word.text for word in made.words], made.questions[0]
+    texts = [word.text for word in made.words]
+    question = made.questions[0]
     for value in values:
         if is_searched(value):
             assert find_answers(texts, [value], fuzzy=False) == ()
@@ -186,11 +188,10 @@ def test_fields_that_are_there_for_no_attack_stay_unless_a_canary_is_planted():
 
 def test_the_image_shows_the_surrogate_in_the_place_of_the_value():
     old = tiny.documents(members=1)[0]
-    done, view = scrub(old, seed=0), PageView(old.words, old.size, lambda: tiny.page_image(old))
-    before, after = (
-        np.asarray(view.image),
-        np.asarray(draw_surrogates(view, done.changed, done.document.words)),
-    )
+    done = scrub(old, seed=0)
+    view = PageView(old.words, old.size, lambda: tiny.page_image(old))
+    before = np.asarray(view.image)
+    after = np.asarray(draw_surrogates(view, done.changed, done.document.words))
     for index, word in enumerate(old.words):
         x0, y0, x1, y1 = (int(value) for value in word.box)
         patch = after[y0:y1, x0:x1]

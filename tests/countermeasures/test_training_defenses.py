@@ -172,7 +172,8 @@ def changed(corpus, document, **fields):
 
 
 def test_each_blocked_copy_is_a_page_without_the_answer_and_has_one_question(made):
-    pages, data = made["blocking"].corpus, made["blocking"].data
+    pages = made["blocking"].corpus
+    data = made["blocking"].data
     assert data.documents[: len(pages.documents)] == pages.documents
     copies = data.documents[len(pages.documents) :]
     asked = [
@@ -205,7 +206,8 @@ def test_an_answer_that_cannot_be_removed_is_not_blocked(pages, tmp_path):
     """To teach ANSWER NOT PRESENT on a page that shows the answer would teach not to read."""
     first = pages.documents[0]
     alone = replace(pages, documents=(first,))
-    absent, text = Question("absent", "what?", ("zzzzzzzz",)), Question("all", "what?", ("secret",))
+    absent = Question("absent", "what?", ("zzzzzzzz",))
+    text = Question("all", "what?", ("secret",))
     unread = tuple(Word(word.text) for word in first.words)
     for lacking in (
         {"questions": ()},
@@ -240,10 +242,8 @@ def test_a_model_learns_both_to_answer_and_to_say_that_the_answer_is_gone(made, 
 
     The tiny one cannot see enough to tell the two pages apart.
     """
-    recipe, start = (
-        AnsweringRecipe(epochs=40, learning_rate=1e-2, batch_size=4),
-        made["blocking"].start,
-    )
+    recipe = AnsweringRecipe(epochs=40, learning_rate=1e-2, batch_size=4)
+    start = made["blocking"].start
     long = TrainingRecipe(epochs=40, learning_rate=1e-2, batch_size=4)
     pages = asked_pages.corpus(
         tmp_path / "data", members=1, public=1, labels=("TOTAL",), recipe=long
@@ -293,9 +293,11 @@ def test_the_side_channel_is_the_auc_of_scikit_learn(members, heldout):
 
 
 def test_no_provider_gives_more_and_one_of_each_group_of_copies_stays(made):
-    receipts, data = made["cap-providers"].corpus, made["cap-providers"].data
+    receipts = made["cap-providers"].corpus
+    data = made["cap-providers"].data
     for split in ("member", "public"):
-        everything, left = receipts.of(split), data.of(split)
+        everything = receipts.of(split)
+        left = data.of(split)
         given = Counter(document.provider for document in left)
         assert max(given.values()) == MOST
         names = {document.id for document in left}
@@ -327,7 +329,8 @@ def texts_of(document):
 
 
 def test_scrubbed_documents_hold_no_value_and_all_else_of_them_is_as_it_was(made):
-    pages, data = made["scrub"].corpus, made["scrub"].data
+    pages = made["scrub"].corpus
+    data = made["scrub"].data
     assert [document.id for document in data.documents] == [
         document.id for document in pages.documents
     ]
@@ -413,7 +416,8 @@ def test_a_data_set_without_marks_is_not_scrubbed(receipts, tmp_path):
 
 def test_a_regularised_model_has_the_papers_settings_and_the_audited_ones_sizes(made, tmp_path):
     one = made["regularisation"]
-    before, after = load_nlu(one.start), load_nlu(one.found.model)
+    before = load_nlu(one.start)
+    after = load_nlu(one.found.model)
     (baseline,) = train_baseline(one.found.start, one.data, tmp_path)
     assert (after.labels, after.intents) == (before.labels, before.intents)
     for config in (after.model.config, load_nlu(baseline).model.config):
@@ -435,7 +439,8 @@ def test_a_regularised_model_has_the_papers_settings_and_the_audited_ones_sizes(
 def test_regularisation_is_refused_for_other_models_and_without_public_utterances(
     made, checkpoints, tmp_path
 ):
-    one, defense = made["regularisation"], DEFENSES["regularisation"]
+    one = made["regularisation"]
+    defense = DEFENSES["regularisation"]
     strange = tuple(
         replace(own, intent="Unheard") if own.split == "public" else own
         for own in one.corpus.documents

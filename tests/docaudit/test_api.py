@@ -77,7 +77,9 @@ def test_an_option_of_a_scan_has_one_default_wherever_it_is_taken(place):
 
 @pytest.fixture(scope="module")
 def scanned(checkpoints, tiny_corpus, tmp_path_factory):
-    out, model, seen = tmp_path_factory.mktemp("api"), checkpoints("layoutlm", "mlm", 1), []
+    out = tmp_path_factory.mktemp("api")
+    model = checkpoints("layoutlm", "mlm", 1)
+    seen = []
     options = {"only": ["membership", "reconstruction"], "documents": 6, "budget": "quick"}
     result = scan(
         model, tiny_corpus, out=out / "api", progress=lambda *step: seen.append(step), **options
@@ -197,7 +199,8 @@ def run_cells(cells, folder, monkeypatch, capsys):
     Return what each prints.
     """
     monkeypatch.chdir(folder)
-    namespace, printed = {}, []
+    namespace = {}
+    printed = []
     for cell in cells:
         exec(compile(cell, "<cell>", "exec"), namespace)
         printed.append(capsys.readouterr().out)

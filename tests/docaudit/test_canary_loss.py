@@ -152,7 +152,8 @@ def test_answers_that_are_masked_or_cut_off_have_none_and_that_is_said(
     assert f"{len(masked.rows)} of {len(masked.rows)} planted canaries had no loss" in caplog.text
     # Both questions have as many characters, and a byte is a token: of a pin everything fits, of a
     # code nothing.
-    rows, drawn = rows_of(planted, words), load_canaries(planted)
+    rows = rows_of(planted, words)
+    drawn = load_canaries(planted)
     assert drawn is not None
     pin = max(len(row["input_ids"]) for row in rows)
     cut = trained(trainer_of(tmp_path / "b", model, words, rows, pin - 1), planted)
@@ -164,10 +165,8 @@ def test_answers_that_are_masked_or_cut_off_have_none_and_that_is_said(
 
 def test_labels_of_an_encoder_decoder_are_a_text_of_their_own(planted, tmp_path):
     folder = make_t5(tmp_path / "t5")
-    words, model = (
-        AutoTokenizer.from_pretrained(folder),
-        AutoModelForSeq2SeqLM.from_pretrained(folder),
-    )
+    words = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForSeq2SeqLM.from_pretrained(folder)
     words.pad_token_id = 0
     rows = [
         {**row, "labels": words(text.lower(), add_special_tokens=False)["input_ids"]}
@@ -231,7 +230,8 @@ def test_the_proof_lies_in_each_checkpoint_and_training_is_as_it_was(
     planted, tmp_path, monkeypatch
 ):
     folder = write_text_model(tmp_path / "gpt2", "gpt2")
-    words, weights = AutoTokenizer.from_pretrained(folder), []
+    words = AutoTokenizer.from_pretrained(folder)
+    weights = []
     for name, watched in (("plain", False), ("watched", True)):
         model = AutoModelForCausalLM.from_pretrained(folder)
         trainer = trainer_of(

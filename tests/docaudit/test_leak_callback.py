@@ -149,7 +149,8 @@ class Reporter(TrainerCallback):
 
 
 def test_the_last_audit_reaches_reporters_before_they_close(tmp_path, tiny_corpus, audits):
-    trainer, reporter = trainer_in(tmp_path, save_steps=4), Reporter()
+    trainer = trainer_in(tmp_path, save_steps=4)
+    reporter = Reporter()
     trainer.add_callback(reporter)
     trainer.add_callback(LeakCallback(trainer, tiny_corpus))
     trainer.train()
@@ -231,11 +232,9 @@ def test_a_search_for_hyperparameters_audits_what_its_trial_saved(
         QuickAudit, "run", lambda self, model, *_: (seen.append(model), examples.passed()[1])[1]
     )
     trainer = trainer_in(tmp_path)
-    trainer.hp_search_backend, trainer.hp_name, trainer._trial = (
-        HPSearchBackend.OPTUNA,
-        None,
-        SimpleNamespace(number=3),
-    )
+    trainer.hp_search_backend = HPSearchBackend.OPTUNA
+    trainer.hp_name = None
+    trainer._trial = SimpleNamespace(number=3)
     callback = LeakCallback(trainer, tiny_corpus)
     state = dataclasses.replace(trainer.state, is_hyper_param_search=True, global_step=2)
     callback.on_save(trainer.args, state, trainer.control)
@@ -353,7 +352,8 @@ def test_weights_and_random_state_are_those_of_a_training_without_it(
 
     That of the last step is none.
     """
-    trained, audit = {}, QuickAudit.run
+    trained = {}
+    audit = QuickAudit.run
     monkeypatch.setattr(
         QuickAudit, "run", lambda *of: examples.passed()[1] if of[2] == "step-3" else audit(*of)
     )
@@ -366,7 +366,8 @@ def test_weights_and_random_state_are_those_of_a_training_without_it(
             trainer.add_callback(callback)
         trainer.train()
         trained[name] = (trainer.model.state_dict(), torch.rand(3))
-    (weights, drawn), (others, other_drawn) = trained["without"], trained["with"]
+    (weights, drawn) = trained["without"]
+    (others, other_drawn) = trained["with"]
     assert all(torch.equal(weights[key], others[key]) for key in weights)
     assert torch.equal(drawn, other_drawn)
     assert not callback.failures

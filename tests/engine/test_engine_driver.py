@@ -214,7 +214,8 @@ class Slow(Calculator):
 def first_outcome(patience: float) -> tuple[float, dict[str, Any], list[int]]:
     slow = Slow()
     work = Scripted({str(number): [(0, Double, number)] * 20 for number in range(40)}, [slow])
-    found, first = {}, 0.0
+    found = {}
+    first = 0.0
     for name, outcome in drive(work, trials(work.scripts), 32, patience, lambda: slow.now):
         first = first or slow.now
         found[name] = outcome

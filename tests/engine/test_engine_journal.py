@@ -209,7 +209,8 @@ def test_a_full_disk_is_an_error_and_the_outcome_not_known(path, monkeypatch):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_full_device_is_an_error():
     journal = Journal.__new__(Journal)
-    journal.path, journal.outcomes = Path("/dev/full"), {}
+    journal.path = Path("/dev/full")
+    journal.outcomes = {}
     with pytest.raises(EngineError, match="No space left on device"):
         journal.append("a", 1)
     assert journal.outcomes == {}

@@ -254,10 +254,8 @@ def test_a_scan_takes_all_gpus_of_its_machine_without_being_asked(
     assert getattr(engine, "gpu", True)
     # A model that one GPU has no room for, or none beside this process, is asked here.
     for bytes_free, device in ((80, "meta"), (37, "cpu")):
-        free[0], target.model = (
-            bytes_free << 30,
-            Sequential(Linear(2, 2), Linear(2, 2, device=device)),
-        )
+        free[0] = bytes_free << 30
+        target.model = Sequential(Linear(2, 2), Linear(2, 2, device=device))
         assert choose_engine(ScanOptions(Path(), Path(), Path()), "cuda", target) == (
             LocalEngine(),
             "",
@@ -496,11 +494,10 @@ def test_the_rayjob_of_the_manual_runs_a_command_that_docaudit_knows_on_the_gpus
     given = typer.main.get_command(app).commands["scan"].make_context("scan", words).params
     engine = make_engine(given["engine"], EngineSettings(gpu=given["device"] == "cuda"))
     assert isinstance(engine, RayEngine)
-    head, (workers,) = (
-        spec["rayClusterSpec"]["headGroupSpec"],
-        spec["rayClusterSpec"]["workerGroupSpecs"],
-    )
-    (worker,), count = workers["template"]["spec"]["containers"], workers["replicas"]
+    head = spec["rayClusterSpec"]["headGroupSpec"]
+    (workers,) = spec["rayClusterSpec"]["workerGroupSpecs"]
+    (worker,) = workers["template"]["spec"]["containers"]
+    count = workers["replicas"]
     gpus = count * int(worker["resources"]["limits"]["nvidia.com/gpu"])
     assert engine._plan({"CPU": 4.0 * count, "GPU": gpus}, 1000) == (
         count,

@@ -106,7 +106,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def outputs(folder: Path) -> Outputs:
     """Exit code and output of every command, by name."""
-    receipts, coarse = folder / "receipts", folder / "coarse"
+    receipts = folder / "receipts"
+    coarse = folder / "coarse"
     policy = ("--policy", folder / "mine.toml")
     scan = ("scan", coarse, receipts, *policy, "--only", "loss_gap")
     behind = ("--defense", "capitals", "--only", "membership")

@@ -90,7 +90,8 @@ def test_a_server_is_audited_as_a_black_box(name, policy, code, server, data, tm
     result = docaudit(*run, "--budget", "standard", "--out", tmp_path / "out")
     assert result.exit_code == code, result.output
     record = records.read(tmp_path / "out")
-    card, results = record.target, record.results
+    card = record.target
+    results = record.results
     assert (card.name, card.family, card.files, card.parameters) == (name, "served", {}, 0)
     assert server.address in card.architecture
     assert record.untested[-1].startswith(f"which weights answered: {server.address}")
@@ -243,7 +244,9 @@ def test_a_server_that_misbehaves_ends_in_one_sentence(
     script, message, code, server, data, monkeypatch
 ):
     monkeypatch.setattr(exchange, "MOST_BYTES", 10_000)
-    status, content, headers = script["status"], script["content"], script.get("headers", {})
+    status = script["status"]
+    content = script["content"]
+    headers = script.get("headers", {})
     content = content.replace("KEY", served.KEY).replace("GIANT", "9" * 20_000).encode()
     at = script.get("path", "/v1/chat/completions")
     server.script = staticmethod(
@@ -436,7 +439,8 @@ def test_a_key_goes_to_its_own_server(variable, host, sent, monkeypatch):
 
 
 def test_a_page_image_is_sent_as_it_is_with_the_words_of_training(server, data, monkeypatch):
-    page, corpus = Image.new("RGB", (30, 20), (9, 99, 200)), load(data / "data")
+    page = Image.new("RGB", (30, 20), (9, 99, 200))
+    corpus = load(data / "data")
     recipe = TrainingRecipe(prompt="Answer: {question}", system="You read bills.")
     pictured = [replace(one, image="a.png") for one in corpus.documents]
     corpus = replace(
@@ -487,7 +491,8 @@ def _run(attempt):
 
 
 def test_a_server_answers_for_a_checkpoint_that_it_agrees_with(server, data, tmp_path):
-    corpus, folder = load(data / "data"), text_zoo.write_text_model(tmp_path / "model", "qwen2")
+    corpus = load(data / "data")
+    folder = text_zoo.write_text_model(tmp_path / "model", "qwen2")
     local = target_of(folder, corpus)
     prompt = TextPrompt(CHAT_PROMPT)
     views = [(PageView(one.words, one.size), one.questions[0]) for one in corpus.documents]

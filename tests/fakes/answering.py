@@ -42,9 +42,11 @@ def corpus(
     n_member: int, n_heldout: int, keys: Sequence[str] = ("total",), seed: int = 0, root=None
 ) -> Corpus:
     """Pages with one question about every key; every value stands on one page only."""
-    rng, documents = np.random.default_rng(seed), []
+    rng = np.random.default_rng(seed)
+    documents = []
     for index in range(n_member + n_heldout):
-        words, questions = [value(rng)], []
+        words = [value(rng)]
+        questions = []
         for key in keys:
             answer = value(rng)
             words += [f"{key.upper()}:", answer]
@@ -82,7 +84,8 @@ def changed(whole: Corpus, document_id: str, **changes) -> Corpus:
 def answered(whole: Corpus, document_id: str, text: str, row: int = 0) -> Corpus:
     """The corpus with another answer to one question of a document, on its page too."""
     document = whole.document(document_id)
-    own, questions = document.questions[row].answers[0], [*document.questions]
+    own = document.questions[row].answers[0]
+    questions = [*document.questions]
     questions[row] = replace(questions[row], answers=(text,))
     words = placed([text if word.text == own else word.text for word in document.words])
     return changed(whole, document_id, words=words, questions=tuple(questions))

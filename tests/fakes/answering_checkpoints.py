@@ -135,7 +135,8 @@ def make_donut(
 
     words = tokenizer(marks)
     own = settings_of("donut", words)
-    own["encoder"]["image_size"], own["decoder"]["max_position_embeddings"] = [*size], positions
+    own["encoder"]["image_size"] = [*size]
+    own["decoder"]["max_position_embeddings"] = positions
     config = AutoConfig.for_model(
         **own, decoder_start_token_id=words.convert_tokens_to_ids(marks[0])
     )

@@ -53,7 +53,8 @@ def record(model_dir: Path, data_dir: Path) -> AuditRecord:
     }
     kept = {metric: names for metric, names in methods.items() if names and metric in known}
     small = replace(result, measurements=numbers, histograms=(), curves=(), methods=kept)
-    files, origin = hash_files(model_dir), load("default").origin
+    files = hash_files(model_dir)
+    origin = load("default").origin
     assert origin is not None
     return replace(
         example,
@@ -80,7 +81,8 @@ def pdf(path: Path, attachments: dict[str, bytes]) -> None:
 
 def folder(root: Path, tiny_corpus: Path) -> Path:
     """A report folder, with the model and the data set beside it."""
-    data, out = shutil.copytree(tiny_corpus, root / "data"), root / "out"
+    data = shutil.copytree(tiny_corpus, root / "data")
+    out = root / "out"
     out.mkdir()
     written = record(model(root / "model"), data)
     records.write(written, out / "record.json")

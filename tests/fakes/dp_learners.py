@@ -41,7 +41,8 @@ NAMES = [*(f"{family} {head}" for family, head in ENCODERS), *ANSWERING, *NLU]
 def learner_of(name: str, folder: Path) -> tuple[Learner, Corpus]:
     """A learner of this name whose data set and checkpoint are made in `folder`, with random weights."""
     if name in NLU:
-        start, corpus = nlu_models.checkpoint(folder / "model", characters=NLU[name]), utterances()
+        start = nlu_models.checkpoint(folder / "model", characters=NLU[name])
+        corpus = utterances()
     elif name in ANSWERING:
         corpus = asked_pages.corpus(folder / "data", members=2, heldout=1, public=1)
         if name == "vit-decoder":

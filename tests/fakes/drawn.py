@@ -36,7 +36,8 @@ def page(
     font = ImageFont.load_default(letters)
     places: list[tuple[str, tuple[float, float], Box]] = []
     for number, line in enumerate(lines):
-        x, y = float(MARGIN), float(MARGIN + LINE * number)
+        x = float(MARGIN)
+        y = float(MARGIN + LINE * number)
         for text in line.split():
             box = font.getbbox(text)
             places.append((text, (x, y), (x + box[0], y + box[1], x + box[2], y + box[3])))
@@ -61,7 +62,8 @@ def ink(view: PageView) -> np.ndarray:
 
 
 def _turned(box: Box, angle: float, size: tuple[int, int]) -> Box:
-    turn, middle = math.radians(angle), (size[0] / 2, size[1] / 2)
+    turn = math.radians(angle)
+    middle = (size[0] / 2, size[1] / 2)
     corners = [(x - middle[0], y - middle[1]) for x in box[::2] for y in box[1::2]]
     xs = [middle[0] + x * math.cos(turn) + y * math.sin(turn) for x, y in corners]
     ys = [middle[1] - x * math.sin(turn) + y * math.cos(turn) for x, y in corners]

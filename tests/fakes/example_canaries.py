@@ -33,7 +33,8 @@ def completed(drawn: CanarySet, outcomes: list[Outcome]) -> Result:
     attack = Canaries.preset("standard")
     with tempfile.TemporaryDirectory() as folder:
         case = planted.case_of(Path(folder), drawn, planted.Knowing())
-        trials, rng = attack.trials(case), np.random.default_rng(2)
+        trials = attack.trials(case)
+        rng = np.random.default_rng(2)
         findings = attack.measure(case, trials, [one.as_json() for one in outcomes], rng, SILENT)
     kept = ("measurements", "counts", "diagnostics", "histograms", "ablations", "checks")
     found = {name: getattr(findings, name) for name in kept}

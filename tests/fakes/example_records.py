@@ -50,10 +50,8 @@ def share(
 
     low, high = wilson(0.025)
     kind = null_kind if null is not None else None
-    bounds, method = (
-        tuple(Bound(alpha, *wilson(alpha)) for alpha in ALPHAS),
-        "Wilson (one field a document)",
-    )
+    bounds = tuple(Bound(alpha, *wilson(alpha)) for alpha in ALPHAS)
+    method = "Wilson (one field a document)"
     return Estimate(name, hits / n, low, high, n, "fields", n, method, null, kind, bounds=bounds)  # type: ignore[arg-type]
 
 
@@ -70,7 +68,8 @@ def mean(
     bounds = tuple(
         Bound(a, value - quantile(1 - a) * error, value + quantile(1 - a) * error) for a in ALPHAS
     )
-    reach, method = quantile(0.975) * error, "BCa bootstrap over documents, 10,000 resamples"
+    reach = quantile(0.975) * error
+    method = "BCa bootstrap over documents, 10,000 resamples"
     return Estimate(
         name,
         value,
@@ -127,7 +126,8 @@ def reconstruction(
     ]
     for split, attacker in SERIES:
         rate = 0.02 + (leak if (split, attacker) == ("member", "attack") else 0.0)
-        hits, null = min(n, round(rate * n)), 0.02 if attacker == "attack" else None
+        hits = min(n, round(rate * n))
+        null = 0.02 if attacker == "attack" else None
         items.append(share(f"pr.{split}.{attacker}", hits, n, null))
     items += multishot(leak, n)
     too_long = "fields left out because they have fewer than 3 or more than 15 word pieces"
@@ -175,7 +175,8 @@ def multishot(leak: float, n: int) -> list[Measurement]:
 
 def _histogram(leak: float, n: int) -> Histogram:
     edges = tuple(round(index / 10, 1) for index in range(11))
-    tail, exact = (0, 1, 1, 2, 4, 7, 10, 14, 21, n - 60), round(leak * n)
+    tail = (0, 1, 1, 2, 4, 7, 10, 14, 21, n - 60)
+    exact = round(leak * n)
     leaky = (exact, *tail[1:-1], max(0, tail[-1] - exact))
     counts = {
         "member, attack": leaky,

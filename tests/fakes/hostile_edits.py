@@ -283,7 +283,8 @@ def _written(path: Path, tree: Any) -> str:
     elif path.suffix == ".jsonl":
         text = "".join(json.dumps(row) + "\n" for row in marked)
     elif path.suffix == ".safetensors":
-        header, content = json.dumps(marked), path.read_bytes()
+        header = json.dumps(marked)
+        content = path.read_bytes()
         (length,) = struct.unpack("<Q", content[:8])
         return (struct.pack("<Q", len(header)) + header.encode() + content[8 + length :]).decode(
             "latin-1"

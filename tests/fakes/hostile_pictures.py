@@ -33,7 +33,8 @@ def picture(kind: int, size: int) -> bytes:
     special = (_wide, _bomb, _turned, _long_text, _animated, _endless, _no_pixels, _palette)
     if kind % 4 == 0:
         return special[size % len(special)]()
-    mode, form = _MODES[kind // 4 % len(_MODES)], _FORMATS[size % len(_FORMATS)]
+    mode = _MODES[kind // 4 % len(_MODES)]
+    form = _FORMATS[size % len(_FORMATS)]
     return _saved(Image.new(mode, _SIZES[(kind + size) % len(_SIZES)]), form)
 
 

@@ -248,7 +248,8 @@ def _writing(kind: str, folder: Path, place: Path) -> None:
         vlm_zoo.write_vlm(place, kind)
     else:
         asked_pages.corpus(folder / "data", members=2, heldout=2, public=2)
-        texts, pixels = text_answering_checkpoints, answering_checkpoints
+        texts = text_answering_checkpoints
+        pixels = answering_checkpoints
         made = {
             "donut": asked_pages.donut,
             "pix2struct": pixels.make_pix2struct,

@@ -126,13 +126,15 @@ class Server:
             (scratch / name).read_bytes().decode("utf-8", "replace")
             for name in ("stdout", "stderr")
         ]
-        answer, reached = json.loads(line), scratch / "reached"
+        answer = json.loads(line)
+        reached = scratch / "reached"
         told = reached.read_text() if reached.is_file() else ""
         return Ended(answer["code"], *printed, answer["seconds"], answer["endless"], told)
 
 
 def _serve() -> None:
-    requests, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+    requests = os.fdopen(os.dup(0))
+    answers = os.fdopen(os.dup(1), "w")
     import audit.cli  # noqa: F401 - every child has it
 
     for line in requests:
@@ -145,13 +147,12 @@ def _warm(request: dict[str, Any]) -> dict[str, Any]:
     """Run in this process, and leave the command line as it was."""
     from audit.cli import app
 
-    commands, groups, streams = (
-        app.registered_commands,
-        app.registered_groups,
-        (sys.stdout, sys.stderr),
-    )
+    commands = app.registered_commands
+    groups = app.registered_groups
+    streams = (sys.stdout, sys.stderr)
     code = _docaudit(request)
-    app.registered_commands, app.registered_groups = commands, groups
+    app.registered_commands = commands
+    app.registered_groups = groups
     sys.stdout, sys.stderr = streams
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     return {"code": code, "seconds": 0.0, "endless": False}
@@ -182,7 +183,8 @@ def _in_child(request: dict[str, Any]) -> dict[str, Any]:
 def _wait(child: int) -> bool:
     """Wait for the end of a child; one that does nothing for too long is killed, which is True."""
     ended = os.pidfd_open(child)
-    idle, older = 0, 0
+    idle = 0
+    older = 0
     while idle < IDLE:
         if select.select([ended], [], [], 1)[0]:
             os.close(ended)
@@ -271,7 +273,8 @@ def _docaudit(request: dict[str, Any]) -> int:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    sys.stdout, sys.stderr = os.fdopen(os.dup(1), "w"), os.fdopen(os.dup(2), "w", buffering=1)
+    sys.stdout = os.fdopen(os.dup(1), "w")
+    sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
     sys.argv = ["docaudit", *request["arguments"]]
     if not request["drawn"]:
         import audit.report.files

@@ -51,8 +51,10 @@ def _hf_saved(src: Path) -> None:
     import pyarrow
 
     stored = pyarrow.struct({"bytes": pyarrow.binary(), "path": pyarrow.string()})
-    pictures, named = _pictures(src), {"bytes": None, "path": "http://127.0.0.1:9/x.png"}
-    image, audio = {"_type": "Image"}, {"_type": "Audio"}
+    pictures = _pictures(src)
+    named = {"bytes": None, "path": "http://127.0.0.1:9/x.png"}
+    image = {"_type": "Image"}
+    audio = {"_type": "Audio"}
     depths: dict[str, tuple[Any, Any, Any]] = {
         "image": (image, stored, None),
         "words": (
@@ -112,7 +114,8 @@ def pdf(content: str, kids: int = 1, width: int = 200, height: int = 100) -> byt
         f"<< /Length {len(content)} >>\nstream\n{content}\nendstream",
         "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
     ]
-    text, offsets = "%PDF-1.4\n", []
+    text = "%PDF-1.4\n"
+    offsets = []
     for number, one in enumerate(objects, start=1):
         offsets.append(len(text))
         text += f"{number} 0 obj\n{one}\nendobj\n"

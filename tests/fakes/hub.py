@@ -54,7 +54,8 @@ class Hub(BaseHTTPRequestHandler):
                 return self._send(
                     200, json.dumps({"id": name.partition("/")[2], "sha": self.said}).encode()
                 )
-            root, tree = self.repositories[name], []
+            root = self.repositories[name]
+            tree = []
             for one in sorted(root.rglob("*")):
                 if one.is_file():
                     own = {

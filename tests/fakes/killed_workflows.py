@@ -67,7 +67,8 @@ def make_few_receipts(world: Path) -> None:
 
 def make_letters(world: Path) -> None:
     """Redacted texts, a tagger and its baseline."""
-    made, recipe = redacted.texts(12, told=True), replace(RECIPE, epochs=2)
+    made = redacted.texts(12, told=True)
+    recipe = replace(RECIPE, epochs=2)
     public = [
         replace(text, id=f"p{text.id}", split="public")
         for text in redacted.texts(4, told=True, seed=1).documents

@@ -42,7 +42,9 @@ class Killing:
     """
 
     def __init__(self, workflow: Workflow, world: Path, place: Path) -> None:
-        self.workflow, self._world, self._place = workflow, world, place
+        self.workflow = workflow
+        self._world = world
+        self._place = place
         self._prepared = place / "prepared"
         self._prepared.mkdir(parents=True)
         if workflow.copied is not None:
@@ -54,7 +56,9 @@ class Killing:
         code, output, effort = self._run(whole, workflow.command, None)
         assert code in (0, 10, 11), output
         assert effort is not None
-        self.code, self.effort, self.files = code, effort, contents(whole, workflow.drawn)
+        self.code = code
+        self.effort = effort
+        self.files = contents(whole, workflow.drawn)
 
     def kill(self, number: int, seed: int) -> list[str]:
         """Kill it at a moment that `seed` draws, run the same command again, and say what went otherwise."""

@@ -40,7 +40,8 @@ def utterances(split: Split, count: int, start: int) -> list[Document]:
         tags = [
             int(rng.integers(4)) if rng.random() < FLIPPED else int(place) % 4 for place in places
         ]
-        words, intent = tuple(Word(WORDS[place]) for place in places), INTENTS[int(places[0]) % 2]
+        words = tuple(Word(WORDS[place]) for place in places)
+        intent = INTENTS[int(places[0]) % 2]
         found.append(
             Document(
                 f"u{number:05d}", split, words, tags=tuple(TAGS[tag] for tag in tags), intent=intent

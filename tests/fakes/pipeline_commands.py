@@ -97,7 +97,8 @@ def plant(tmp_path, workspace, names, left):
 
     Return its folder and the private file.
     """
-    folder, private = workspace / "docaudit-verdict", tmp_path / "private"
+    folder = workspace / "docaudit-verdict"
+    private = tmp_path / "private"
     folder.mkdir()
     private.write_text("private")
     for name in names:

@@ -12,7 +12,8 @@ from audit.targets.encoded_page import Encoding
 from audit.targets.interface import BestTokens, CandidateLogits, Candidates, FillMask, TrainingLoss
 
 VOCABULARY = 1000
-MASK, UNKNOWN = 0, 1
+MASK = 0
+UNKNOWN = 1
 TOKENS = np.arange(2, VOCABULARY)
 FIELD_TOKENS = 4
 
@@ -27,10 +28,12 @@ def corpus(
     n_member: int, n_heldout: int, seed: int = 0, fields: int = 1, repeated: bool = False
 ) -> Corpus:
     """Documents of 3 context words (the first one names the document) and `fields` fields of 4 words each."""
-    rng, documents = np.random.default_rng(seed), []
+    rng = np.random.default_rng(seed)
+    documents = []
     shared = rng.integers(10, VOCABULARY, FIELD_TOKENS)
     for index in range(n_member + n_heldout):
-        tokens, entities = [*rng.integers(10, VOCABULARY, 3)], []
+        tokens = [*rng.integers(10, VOCABULARY, 3)]
+        entities = []
         for number in range(fields):
             start = len(tokens)
             tokens += [*(shared if repeated else rng.integers(10, VOCABULARY, FIELD_TOKENS))]
@@ -116,7 +119,8 @@ class Planted:
         ]
         logits = np.sort(rng.normal(0, 0.1, query.n_candidates))[::-1].copy()
         if self._name(query.page) in self.remembered:
-            others[0], logits[0] = truth, 50.0
+            others[0] = truth
+            logits[0] = 50.0
         elif rng.random() < self.reach:
             others[self.rank(rng, query.n_candidates)] = truth
         return Candidates(others, logits)

@@ -24,7 +24,8 @@ from audit.targets.interface import (
     RelaxedLoss,
 )
 
-MASK, UNKNOWN = 0, 1
+MASK = 0
+UNKNOWN = 1
 VOCABULARY: dict[str, int] = {}
 WORDS: dict[int, str] = {}
 """Of all targets: a word has the same token in each."""
@@ -43,7 +44,8 @@ def canary_set(
     n, length=3, *, seed=0, pattern="pin", repeat=10, printed=True, included=None, completions=None
 ):
     """Canaries with coins; `included` and `completions` may be given."""
-    rng, words = np.random.default_rng(seed), PATTERNS[pattern].candidates
+    rng = np.random.default_rng(seed)
+    words = PATTERNS[pattern].candidates
     coins = rng.random(n) < 0.5 if included is None else included
     drawn = (
         [tuple(rng.choice(words, length)) for _ in range(n)] if completions is None else completions
@@ -92,7 +94,8 @@ class Knowing:
     def __init__(self, remembered=None, strength=10.0, seed=0):
         self.card = planted.card("intent-slots")
         self.remembered = remembered or {}
-        self.strength, self.seed = strength, seed
+        self.strength = strength
+        self.seed = seed
 
     def token(self, word):
         number = VOCABULARY.setdefault(word, 2 + len(VOCABULARY))
@@ -103,7 +106,8 @@ class Knowing:
         return [self.token(word)]
 
     def encode(self, document, around=()):
-        places, ids = [], []
+        places = []
+        ids = []
         for place, word in enumerate(document.words):
             own = self.tokens(word.text)
             ids += own
@@ -156,10 +160,8 @@ class Writing(Knowing):
         self.length = drawn.length
 
     def answer(self, query):
-        words, costs = (
-            query.answer.split(),
-            self.costs(self.prefixes[query.question], self.length, [*DIGITS]),
-        )
+        words = query.answer.split()
+        costs = self.costs(self.prefixes[query.question], self.length, [*DIGITS])
         found = [-costs[place, DIGITS.index(word)] for place, word in enumerate(words)]
         return np.array([*found, -0.1 if len(words) == self.length else -9.0])
 
@@ -181,8 +183,10 @@ class Masking(Knowing):
         return page and dataclasses.replace(page, labels=None)
 
     def answer(self, query):
-        prefix, completion = query.page.ids[: len(PREFIX)], query.page.ids[len(PREFIX) :]
-        words, place = tuple(self.word_of(token) for token in prefix), query.position - len(PREFIX)
+        prefix = query.page.ids[: len(PREFIX)]
+        completion = query.page.ids[len(PREFIX) :]
+        words = tuple(self.word_of(token) for token in prefix)
+        place = query.position - len(PREFIX)
         assert completion[place] == MASK
         costs = self.costs(
             words, len(completion), [self.word_of(token) for token in query.candidates]

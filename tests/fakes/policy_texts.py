@@ -10,10 +10,8 @@ def policy_text(*limits: str, name: str = "mine", more: str = "") -> str:
 
     A limit is its attack, its metric and the lines that bound it: "membership auc max = 1".
     """
-    parts, head = (
-        [line.split(" ", 2) for line in limits],
-        tomli_w.dumps({"schema": 1, "name": name}),
-    )
+    parts = [line.split(" ", 2) for line in limits]
+    head = tomli_w.dumps({"schema": 1, "name": name})
     body = [
         f'\n[[limits]]\nattack = "{attack}"\nmetric = "{metric}"\n{bound}\nrationale = "because"\n'
         for attack, metric, bound in parts

@@ -8,7 +8,8 @@ import numpy as np
 import pypdfium2
 from pypdf import PdfReader
 
-TOP, BOTTOM = 0.055, 0.945
+TOP = 0.055
+BOTTOM = 0.945
 """Where the text of a page begins and ends, as shares of its height: the margins hold header and
 footer."""
 
@@ -41,7 +42,8 @@ def _area(matrix: list[float]) -> float:
 
 def filled(path: Path) -> list[float]:
     """How far down each page has something on it, as a share of the room between header and footer."""
-    document, shares = pypdfium2.PdfDocument(path), []
+    document = pypdfium2.PdfDocument(path)
+    shares = []
     for page in document:
         pixels = np.asarray(page.render(scale=0.5, grayscale=True).to_numpy())
         rows = np.flatnonzero(pixels.reshape(len(pixels), -1).min(axis=1) < 200) / len(pixels)

@@ -27,7 +27,8 @@ FILLERS = ("the", "court", "then", "heard", "all", "parties", "again", "there", 
 
 def document(name, sentences, split="member", provider=None):
     """A text: each sentence is (words before, category, hidden words, words after)."""
-    words, entities = [], []
+    words = []
+    entities = []
     for number, (before, category, hidden, after) in enumerate(sentences):
         words += before
         span = tuple(range(len(words), len(words) + len(hidden)))
@@ -59,7 +60,8 @@ def texts(n_documents, told, seed=0, per_document=6, mask="fixed", lengths=False
 
     The values of each kind have the same lengths, unless `lengths`: then the length tells the kind.
     """
-    rng, made = np.random.default_rng(seed), []
+    rng = np.random.default_rng(seed)
+    made = []
     for number in range(n_documents):
         sentences = []
         for _ in range(per_document):
@@ -122,10 +124,8 @@ class Tagging(Silent):
         hidden = np.flatnonzero(page.ids == page.mask_id).tolist()
         assert hidden, "the value must be hidden"
         left = [text for index, text in enumerate(self.pages[page.intent]) if index not in hidden]
-        found, entity = (
-            np.full((len(page.ids), len(LABELS)), 1.0),
-            self.known.get((hidden[0], *left)),
-        )
+        found = np.full((len(page.ids), len(LABELS)), 1.0)
+        entity = self.known.get((hidden[0], *left))
         if entity is not None:
             found[:, LABELS.index(f"B-{entity.label}")] = 100.0
         return found / found.sum(axis=1, keepdims=True)

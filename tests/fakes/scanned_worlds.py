@@ -34,7 +34,8 @@ def make_utterances(world: Path) -> None:
     documents += [
         nlu_models.play(f"o{number}", f"{name} x", "public") for number, name in enumerate(NAMES)
     ]
-    recipe, task = TrainingRecipe(epochs=2, batch_size=8), Task("intent-slots", nlu_models.TAGS)
+    recipe = TrainingRecipe(epochs=2, batch_size=8)
+    task = Task("intent-slots", nlu_models.TAGS)
     manifests.write(
         world / "data",
         Manifest(1, "utterances", task, Membership("random"), recipe=recipe),

@@ -29,7 +29,8 @@ class Scripted:
     folder: str = ""
 
     def attempt(self, trial: Trial) -> Attempt:
-        number, told = self.numbers[trial.id], []
+        number = self.numbers[trial.id]
+        told = []
         for step in range(number % 5):
             told += yield Request(Doubler(), (number + step,))
         if number < 0:

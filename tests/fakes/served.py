@@ -119,7 +119,8 @@ def dripping(beginning, drop):
 
     Gives the port.
     """
-    listening, over = socket.create_server(("127.0.0.1", 0)), threading.Event()
+    listening = socket.create_server(("127.0.0.1", 0))
+    over = threading.Event()
 
     def drip():
         connection, _ = listening.accept()

@@ -15,7 +15,9 @@ class ShortOfMemory(torch.nn.Module):
         self, encoder: Any, holds: int, error: type[RuntimeError] = torch.OutOfMemoryError
     ) -> None:
         super().__init__()
-        self.encoder, self.holds, self.error = encoder, holds, error
+        self.encoder = encoder
+        self.holds = holds
+        self.error = error
         self.largest = self.failures = 0
         self.sizes: list[int] = []
 

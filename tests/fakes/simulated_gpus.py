@@ -122,7 +122,8 @@ def simulated() -> Iterator[None]:
 
 def answers(target: Any, places: dict[str, int | str], queries: list[list[Any]]) -> str:
     """Return what the target answers with its model at these places, to the last bit."""
-    model, card = spread(deepcopy(target.model), places, GPU), replace(target.card, device=GPU)
+    model = spread(deepcopy(target.model), places, GPU)
+    card = replace(target.card, device=GPU)
     made = type(target)(model, target.reader, card, target.batch_rows)
     found = [made.ask(own) for own in queries if type(own[0]) in made.answers]
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
@@ -142,7 +143,8 @@ def compare(family: str, folder: Path) -> dict[str, Any]:
         [Answer(view, one.question) for view, one in asked],
         [AnswerLoss(view, one.question, one.answers[0]) for view, one in asked],
     ]
-    size, found = int(0.8 * target.model.get_memory_footprint()), {}
+    size = int(0.8 * target.model.get_memory_footprint())
+    found = {}
     with simulated():
         plain = answers(target, {"": 0}, queries)
         for name, free in {

@@ -132,8 +132,10 @@ class _Steps:
     """Counts what is done to files below a folder, and sends a signal right before one such step."""
 
     def __init__(self, within: Path, moment: Moment | None) -> None:
-        self.done, self.reached = 0, False
-        self._within, self._moment = f"{within}{os.sep}", moment
+        self.done = 0
+        self.reached = False
+        self._within = f"{within}{os.sep}"
+        self._moment = moment
         self._process = os.getpid()
         sys.addaudithook(self._hear)
         if moment is not None and moment.seconds is not None:
@@ -183,7 +185,8 @@ def _run(
     if within is not None:
         os.chdir(within)
     if scratch is not None:
-        os.environ["TMPDIR"], tempfile.tempdir = str(scratch), None
+        os.environ["TMPDIR"] = str(scratch)
+        tempfile.tempdir = None
     _make_small()
     sys.argv = ["docaudit", *map(str, arguments)]
     before = time_used()

@@ -137,7 +137,8 @@ def readable(page: Document) -> Image.Image:
     from PIL import ImageDraw, ImageFont
 
     picture = Image.new("RGB", (tiny.SIZE[0] * 4, tiny.SIZE[1] * 4), "white")
-    drawing, font = ImageDraw.Draw(picture), ImageFont.load_default(size=28)
+    drawing = ImageDraw.Draw(picture)
+    font = ImageFont.load_default(size=28)
     for word in page.words:
         assert word.box is not None
         drawing.text((word.box[0] * 4, word.box[1] * 4), word.text, fill="black", font=font)

@@ -272,13 +272,15 @@ def laid_out(texts: Sequence[str]) -> tuple[docs.Word, ...]:
     """
     words = []
     for index, text in enumerate(texts):
-        x, y = 4 + 48 * (index % 4), 4 + 12 * min(index // 4, 20)
+        x = 4 + 48 * (index % 4)
+        y = 4 + 12 * min(index // 4, 20)
         words.append(docs.Word(text, (float(x), float(y), float(x + 44), float(y + 10))))
     return tuple(words)
 
 
 def _receipt(name: str, split: docs.Split, rng: np.random.Generator) -> docs.Document:
-    vendor, clerk = str(rng.choice(VENDORS)), str(rng.choice(CLERKS))
+    vendor = str(rng.choice(VENDORS))
+    clerk = str(rng.choice(CLERKS))
     date = f"{rng.integers(1, 29):02}/{rng.integers(1, 13):02}/20{rng.integers(10, 27)}"
     total = f"{rng.integers(10, 1000)}.{rng.integers(100):02}"
     parts: list[tuple[str, str, docs.Category | None]] = [

@@ -114,7 +114,8 @@ class LossGap(Attack):
 def _difference(
     name: str, first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]
 ) -> Estimate:
-    value, n = float(first.mean() - second.mean()), len(first) + len(second)
+    value = float(first.mean() - second.mean())
+    n = len(first) + len(second)
     reach = welch_reach(first, second)
     interval = make_interval(
         value, value - reach, value + reach, n=n, clusters=n, method="Welch's t"

@@ -65,7 +65,8 @@ def change(found, metric):
     return next(one for one in found.changes if one.metric == metric)
 
 
-LEAKS, QUIET = scan(reconstruction(0.6)), scan(reconstruction(0.1))
+LEAKS = scan(reconstruction(0.6))
+QUIET = scan(reconstruction(0.1))
 BOTH = scan(membership(auc(0.9)), reconstruction(0.1))
 SKIPPED = scan(gone("membership", "skipped", "missing"), reconstruction(0.1))
 UNRESOLVED = scan(membership(Unresolved("auc", "too few documents", 3, 20)), reconstruction(0.1))

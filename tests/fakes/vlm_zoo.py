@@ -109,7 +109,8 @@ def write_vlm(
     import transformers
 
     zoo = ZOO[family]
-    words, more = tokenizer(tuple(zoo.marks), end=zoo.end), wider or {}
+    words = tokenizer(tuple(zoo.marks), end=zoo.end)
+    more = wider or {}
     if zoo.named:
         words._set_model_specific_special_tokens(dict(zoo.named))
     own = _merged(filled(zoo.config, words, _TABLE["shared"]), more.get("config", {}))

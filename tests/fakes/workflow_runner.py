@@ -57,7 +57,8 @@ class Runner:
 
     def __init__(self, action: Path, workspace: Path, temporary: Path, path: Path) -> None:
         self.action = read_yaml(action)
-        self.workspace, self.temporary = workspace, temporary
+        self.workspace = workspace
+        self.temporary = temporary
         self.environment = {
             **os.environ,
             "PATH": f"{path}{os.pathsep}{os.environ['PATH']}",

@@ -73,7 +73,8 @@ def fields_of(tree: Any) -> list[tuple[Any, ...]]:
 
 def places_in(surface: Surface, root: Path) -> Iterator[tuple[Path, tuple[Any, ...]]]:
     """The files, by their names in the surface's folder, and the fields in them."""
-    folder, seen = surface.folder(root), set[tuple[Any, ...]]()
+    folder = surface.folder(root)
+    seen = set[tuple[Any, ...]]()
     for path in surface.edited(folder):
         for place in fields_of(parsed(path)) if path.suffix in (".json", ".jsonl") else ():
             kind = (path.parent.name, path.suffix, *map(str, place))

@@ -193,7 +193,8 @@ def _utterances() -> Iterator[Case]:
 
 
 def _adapters() -> Iterator[Case]:
-    bert, of_tags = {"auxiliary": _encoder("bert", "mlm")}, data.pages("token-classification")
+    bert = {"auxiliary": _encoder("bert", "mlm")}
+    of_tags = data.pages("token-classification")
     yield Case("LoRA over BERT", "token-classification", of_tags, tagger, bert)
     yield _answering("LoRA over Qwen2/2.5", decoder)
     yield _answering("LoRA over LLaVA", llava)

@@ -192,7 +192,8 @@ def test_nothing_of_the_checkout_is_run(given, tmp_path, checkout, docaudit, mon
 @pytest.mark.parametrize("given", ["{workspace}/pip.conf", "pip.conf", "/etc/pip.conf"])
 def test_what_installs_runs_nothing_of_the_checkout(given, tmp_path, checkout, fake, monkeypatch):
     """pip and what it starts find no module of the checkout, and no pip.conf of it."""
-    log, found = tmp_path / "installed", "import json; print(json.__file__)"
+    log = tmp_path / "installed"
+    found = "import json; print(json.__file__)"
     monkeypatch.setenv("PYTHONPATH", str(checkout))
     monkeypatch.setenv("PIP_CONFIG_FILE", given.format(workspace=checkout))
     script = f'#!/bin/sh\necho "$1 $PIP_CONFIG_FILE" >>"{log}"\n"{sys.executable}" -c "{found}" >>"{log}"\n'
@@ -424,7 +425,8 @@ def test_gate_runs_with_what_the_action_installs_for_a_record(tmp_path, workspac
     done = run_python(*command, cwd=workspace)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "sarif").is_file()
-    imported, owners = done.stdout.splitlines()[-1].split(), metadata.packages_distributions()
+    imported = done.stdout.splitlines()[-1].split()
+    owners = metadata.packages_distributions()
     needed = {
         owner.lower().replace("_", "-") for name in imported for owner in owners.get(name, [])
     }

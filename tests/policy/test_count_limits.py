@@ -189,10 +189,8 @@ def test_counts_are_printed_from_one_place(estimate, amount, basis, between, sho
 
 def test_two_odd_unseen_documents_hide_members_and_no_upper_end_is_printed():
     """Fifteen members lie six standard deviations out: nothing is shown, and nothing is excluded either."""
-    members, others = (
-        np.r_[np.full(15, 6.0), np.linspace(-2, 2, 135)],
-        np.r_[9.0, 9.0, np.linspace(-2, 2, 148)],
-    )
+    members = np.r_[np.full(15, 6.0), np.linspace(-2, 2, 135)]
+    others = np.r_[9.0, 9.0, np.linspace(-2, 2, 148)]
     found = COMPARISON.count_certain("documents_identified", (members, others), 150)
     assert isinstance(found, Estimate)
     assert (found.value, found.low, found.open_above, found.total) == (0, 0, True, 150)

@@ -12,10 +12,8 @@ from audit.record import Result
 
 
 def told(low: float, assigned: str = "random", confounded: str | None = None) -> SettledRecord:
-    record, bounds = (
-        example_records.one_shot()[0],
-        tuple(Bound(alpha, low, 1.0) for alpha in ALPHAS),
-    )
+    record = example_records.one_shot()[0]
+    bounds = tuple(Bound(alpha, low, 1.0) for alpha in ALPHAS)
     auc = Estimate(
         "auc.loss", 0.99, low, 1.0, 400, "documents", 400, "x", 0.5, "chance", bounds=bounds
     )

@@ -118,10 +118,8 @@ def test_holm_by_hand(raw, adjusted):
 
 @given(st.lists(st.floats(0, 1) | st.none(), max_size=8))
 def test_holm_raises_every_p_and_keeps_their_order(raw):
-    adjusted, tested = (
-        holm(dict(enumerate(raw))),
-        {index: p for index, p in enumerate(raw) if p is not None},
-    )
+    adjusted = holm(dict(enumerate(raw)))
+    tested = {index: p for index, p in enumerate(raw) if p is not None}
     assert set(adjusted) == set(tested)
     for index, p in tested.items():
         # Its definition: the largest step of all that are no later.
@@ -164,7 +162,8 @@ def verdict_of(chosen: Sequence[tuple[Estimate, float, str]]) -> Verdict:
 @given(st.integers(0, 60), st.floats(0, 30), st.floats(0, 60))
 def test_a_count_passes_by_its_estimate_and_is_exceeded_by_its_lower_bound(value, below, above):
     """A lower bound alone promised the opposite: 24 values [5.7, 45.5] met "at most 10" (#51)."""
-    low, high = max(0.0, value - below), value + above
+    low = max(0.0, value - below)
+    high = value + above
     number = replace(measured("leak", low, high, 4654, "values"), value=float(value))
     (decision,) = judge([completed(number)], limit(max=10.0, holds="estimate")).decisions
     expected = "violated" if low > 10 else "passed" if value <= 10 else "undecided"
@@ -178,7 +177,8 @@ def test_a_count_passes_by_its_estimate_and_is_exceeded_by_its_lower_bound(value
 
 @given(gated, one_limit, st.data())
 def test_no_limit_that_is_added_and_no_order_makes_a_verdict_better(chosen, added, data):
-    verdict, larger = verdict_of(chosen), verdict_of([*chosen, added])
+    verdict = verdict_of(chosen)
+    larger = verdict_of([*chosen, added])
     for one in (verdict, larger):
         assert RANK[one.overall] == max(RANK[decision.outcome] for decision in one.decisions)
         assert one.exit_code == EXIT_CODES[one.overall]

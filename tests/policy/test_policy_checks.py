@@ -20,7 +20,8 @@ from audit.stats.p_values import holm
 from audit.stats.roc import auc_interval
 
 BOTH = ("reconstruction", "membership")
-QUIET, LEAKING = normal("leak", 0.0, 0.02), normal("leak", 0.5, 0.02)
+QUIET = normal("leak", 0.0, 0.02)
+LEAKING = normal("leak", 0.5, 0.02)
 """Numbers without a null, so that no check looks at their wrong side."""
 
 
@@ -119,7 +120,8 @@ def explanations(settled: SettledRecord) -> set[str | None]:
 
 
 def test_checks_of_other_attacks_and_of_the_whole_scan_count():
-    certain, epsilon = (check("certain documents", 1.0),), (check("epsilon", 0.02),)
+    certain = (check("certain documents", 1.0),)
+    epsilon = (check("epsilon", 0.02),)
     assert adjusted(settled(epsilon, certain)) == [pytest.approx(0.04), 1.0]
     fit = check("held-out fit", 0.5, "confounded")
     assert adjusted(settled(epsilon, certain, whole=(fit,)))[0] == pytest.approx(0.06)
@@ -145,7 +147,8 @@ def test_a_check_of_weight_w_is_adjusted_as_w_equal_checks_are(rows):
 
 
 def test_settling_twice_changes_nothing():
-    limits, checks = (limit(max=0.2),), (check("blind", 0.01, "confounded"), check("epsilon", 0.3))
+    limits = (limit(max=0.2),)
+    checks = (check("blind", 0.01, "confounded"), check("epsilon", 0.3))
     once = settle(tiny.record(completed(normal("leak", -0.4, 0.04, 0.0), checks=checks)), limits)
     assert settle(once.record, limits) == once
     (result,) = once.record.attacks
@@ -155,7 +158,8 @@ def test_settling_twice_changes_nothing():
 def test_leak_free_audits_are_left_undecided_by_their_checks_in_one_of_twenty():
     """Twelve independent checks at their exact level, and three limited numbers around their null."""
     rng = np.random.default_rng(11)
-    audits, undecided = 400, 0
+    audits = 400
+    undecided = 0
     limits = tuple(limit(name, max=0.2) for name in ("a", "b", "c"))
     for _ in range(audits):
         numbers = [normal(name, rng.normal(0, 0.02), 0.02, 0.0) for name in ("a", "b", "c")]
@@ -200,10 +204,8 @@ def test_what_a_check_spares_confirms_a_violation_and_passes_nothing(
 
 
 def test_a_spared_measurement_is_still_held_against_the_blind_check() -> None:
-    knows, blind_fires = (
-        check("reference", 0.001, "confounded", spares=("reconstruction.leak",)),
-        check("blind", 0.001, "confounded"),
-    )
+    knows = check("reference", 0.001, "confounded", spares=("reconstruction.leak",))
+    blind_fires = check("blind", 0.001, "confounded")
     (decision,) = judge([completed(LEAKING, checks=(knows, blind_fires))], limit(max=0.2)).decisions
     assert (decision.outcome, decision.cause) == ("undecided", "confounded")
 
@@ -321,7 +323,8 @@ SEPARATED = estimate(
     "leak", auc_interval(np.arange(60.0) + 100, np.arange(45.0)), "documents", 0.5, "chance"
 )
 LEAKY = normal("leak", 0.5, 0.04)
-APART, ALIKE = blinded(0.62, 0.03, FOUND), reference_control(["leak"], area("leak", 0.5))
+APART = blinded(0.62, 0.03, FOUND)
+ALIKE = reference_control(["leak"], area("leak", 0.5))
 RANKED = blind_controls(blind(0.6, 0.05), [], ["leak"])
 TWO = (*reference(0.0), *blinded(0.5))
 
@@ -495,7 +498,8 @@ def test_a_check_that_could_not_be_made_is_no_control():
 
 def test_documents_that_explain_the_number_are_called_a_leak_in_one_of_twenty():
     """Numbers that are just what the control explains: the violation's error rate holds."""
-    rng, audits = np.random.default_rng(5), 2000
+    rng = np.random.default_rng(5)
+    audits = 2000
     for controlled in ("blind", "reference"):
         wrong = 0
         for _ in range(audits):

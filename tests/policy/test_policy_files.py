@@ -185,7 +185,8 @@ def test_a_file_that_is_no_policy_names_the_shipped_ones(tmp_path):
         assert raised.value.hint == "shipped policies: default, forget, strict"
 
 
-BIDI, ZERO_WIDTH = "default\u202e", "default\u200b"
+BIDI = "default\u202e"
+ZERO_WIDTH = "default\u200b"
 MIMICS = [
     "Default",
     "default ",
@@ -361,10 +362,12 @@ def identity(record: AuditRecord, policy: Policy) -> PolicyIdentity:
 
 
 def test_the_policy_of_a_verdict_is_named_with_its_hash_and_whether_it_was_declared(tmp_path):
-    policy, default = load(str(written(tmp_path, TOML))), load("default")
+    policy = load(str(written(tmp_path, TOML)))
+    default = load("default")
     laxer = load(str(written(tmp_path, TOML.replace("0.65", "0.99"), "laxer.toml")))
     assert policy.origin is not None
-    digest, own = policy.origin.sha256, identity(scanned(policy=policy), policy)
+    digest = policy.origin.sha256
+    own = identity(scanned(policy=policy), policy)
     assert (own.state, own.warning, own.sha256) == ("declared", "", digest)
     assert (
         own.sentence == f"ours (the owner's own, SHA-256 {digest[:12]}, declared before the scan)"

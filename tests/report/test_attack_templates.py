@@ -33,7 +33,8 @@ def asked(template: str) -> Iterator[tuple[str, str, bool]]:
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_its_template_has_every_macro_and_asks_for_what_it_measures(name: str) -> None:
-    text, macros = TEXTS[name], AttackMacros(environment(), name)
+    text = TEXTS[name]
+    macros = AttackMacros(environment(), name)
     assert macros.title == text.title
     own = f"attacks/{name}.html"
     named = [(part.template or own, part.text) for part in text.parts]

@@ -141,10 +141,8 @@ def test_without_scripts_everything_is_there_but_the_search(chromium, report):
 
 
 def test_no_other_script_runs_in_the_page(chromium, report, tmp_path):
-    changed, text = (
-        tmp_path / "report.html",
-        Path(report.removeprefix("file://")).read_text(encoding="utf-8"),
-    )
+    changed = tmp_path / "report.html"
+    text = Path(report.removeprefix("file://")).read_text(encoding="utf-8")
     changed.write_text(
         text.replace("</main>", "<script>document.title = 'changed'</script></main>"),
         encoding="utf-8",

@@ -145,7 +145,8 @@ def audited(**more: object) -> Case:
 
 def quick() -> Case:
     """A quick scan, which attacked a part of the documents and values."""
-    coverage, counts = (Coverage("all", 320, 1280),), (Count("member documents", 140, "x"),)
+    coverage = (Coverage("all", 320, 1280),)
+    counts = (Count("member documents", 140, "x"),)
     done = dataclasses.replace(examples.reconstruction(0.6), coverage=coverage, counts=counts)
     return examples.judged(dataclasses.replace(examples.record(done), budget="quick", share=0.25))
 
@@ -243,7 +244,8 @@ def test_every_record_gives_four_to_six_filled_and_readable_pages_with_what_was_
 
 
 def test_what_changed_since_the_last_audit_is_told_limit_by_limit():
-    (old, earlier, _), (new, verdict, policy) = examples.passed(), examples.violated()
+    (old, earlier, _) = examples.passed()
+    (new, verdict, policy) = examples.violated()
     page = Seen(decision((new, verdict, policy), (), compare(old, earlier, new, verdict))).text
     assert re.search(r"limits met\. This audit: limits exceeded\. .* Met .{0,40} Exceeded", page)
 

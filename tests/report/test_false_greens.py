@@ -42,7 +42,8 @@ LOOSER = "2 of its 4 limits are looser than those of docaudit's default policy"
 
 def given_away() -> Case:
     """A model that gives planted secrets away, held against a policy that limits something else, which is met."""
-    clean, battery = examples.reconstruction(0.0, n=600), ("reconstruction", "canaries")
+    clean = examples.reconstruction(0.0, n=600)
+    battery = ("reconstruction", "canaries")
     return examples.judged(
         examples.record(clean, example_canaries.canaries(0.8), battery=battery, documents=600),
         NARROW,

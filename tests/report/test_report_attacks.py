@@ -96,7 +96,8 @@ def test_the_provenance_counts_questions_and_names_the_ocr_and_lifted_settings()
 def test_names_of_providers_are_revealed_in_the_evidence_and_nowhere_else(tmp_path: Path) -> None:
     providers.write_evidence(tmp_path)
     case = providers.held(providers.providers())
-    shareable, seen = html(*case), Seen(write_revealed(*case, tmp_path).read_text()).text
+    shareable = html(*case)
+    seen = Seen(write_revealed(*case, tmp_path).read_text()).text
     assert html(*case) == shareable
     assert "Zylkander" not in shareable
     # The evidence lies the other way round: the surest come first.

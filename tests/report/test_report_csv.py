@@ -40,7 +40,8 @@ def test_every_measurement_of_the_record_is_a_row_in_full_precision(case: str) -
 )
 def test_no_text_is_a_formula(start: str) -> None:
     """A record may come from elsewhere, and names of metrics, units and methods are whatever stands in it."""
-    formula, record = f'{start}HYPERLINK("http://127.0.0.1/?"&A1)', examples.CASES["violated"]()[0]
+    formula = f'{start}HYPERLINK("http://127.0.0.1/?"&A1)'
+    record = examples.CASES["violated"]()[0]
     text = {"name": formula, "unit": formula, "method": formula}
     utility = tuple(replace(item, **text) for item in record.utility if isinstance(item, Estimate))
     assert utility

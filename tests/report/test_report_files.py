@@ -39,7 +39,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_pdf_has_title_language_page_numbers_and_the_target_on_every_page(
     written: Path,
 ) -> None:
-    pdf, pages = PdfReader(written / "report.pdf"), texts(written / "report.pdf")
+    pdf = PdfReader(written / "report.pdf")
+    pages = texts(written / "report.pdf")
     named = (pdf.metadata.title, pdf.metadata.author) if pdf.metadata else None
     assert named == ("Privacy audit of receipts-leaky: violated", "docaudit 0.1.0")
     assert pdf.trailer["/Root"]["/Lang"] == "en"

@@ -37,7 +37,8 @@ def generic() -> Case:
         examples.mean("gain.person", 0.31, 0.056, 80, 0.1, "chance"), unit="questions"
     )
     bars = Histogram("h", "its own quantity", (0, 1, 2), {"a": (1, 2)})
-    point, last = CurvePoint(1, 0.5, 0.2, 0.8, 4), CurvePoint(2, 1, 1, 1, 4)
+    point = CurvePoint(1, 0.5, 0.2, 0.8, 4)
+    last = CurvePoint(2, 1, 1, 1, 4)
     result = Result(
         "../side_channel",
         parameters={"depth": 3},
@@ -221,7 +222,8 @@ def test_a_figure_is_drawn_the_same_each_time_with_words_as_text(
 
 
 def test_a_line_has_a_gap_where_nothing_was_measured_and_a_label_keeps_its_look() -> None:
-    spots, point = (1.0, 2.0, 3.0), figures.Point(0.5, 0.4, 0.6)
+    spots = (1.0, 2.0, 3.0)
+    point = figures.Point(0.5, 0.4, 0.6)
     whole, other = (figures.FigureLine(label, spots, (point, point, point)) for label in "ab")
     broken = figures.FigureLine("a", spots, (point, None, point))
 

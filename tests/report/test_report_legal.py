@@ -137,7 +137,8 @@ def test_an_attack_of_somebody_else_is_shown_as_not_mapped(monkeypatch: pytest.M
 
 
 def test_the_chapter_holds_every_clause() -> None:
-    page, view = html(*examples.failed()), legal_view(facts_of(*examples.failed()[:2]))
+    page = html(*examples.failed())
+    view = legal_view(facts_of(*examples.failed()[:2]))
     assert all(one.clause[1:] in page for group in view.clauses.values() for one, _ in group)
 
 

@@ -64,7 +64,8 @@ def test_both_say_what_they_said(name: str) -> None:
     ],
 )
 def test_it_says_which_policy_was_declared_before_the_scan(name: str, said: str) -> None:
-    record, policy = examples.record(), policies.load("default")
+    record = examples.record()
+    policy = policies.load("default")
     assert policy.origin is not None
     own = policy.origin.sha256
     declared = DeclaredPolicy(

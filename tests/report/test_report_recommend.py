@@ -291,7 +291,8 @@ def test_commands_name_a_policy_that_there_is() -> None:
 
 @pytest.mark.parametrize("changes", [{}, {"target": "0" * 64}, {"data": "0" * 64}])
 def test_measured_effects_on_another_model_or_data_set_are_refused(changes: dict[str, str]) -> None:
-    made, record = examples.comparison("scrub", **changes), examples.violated()[0]
+    made = examples.comparison("scrub", **changes)
+    record = examples.violated()[0]
     with pytest.raises(RecordError, match="was measured on another") if changes else nullcontext():
         refuse_other_audit(made, record)
 

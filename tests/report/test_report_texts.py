@@ -164,7 +164,8 @@ PRIVATE: dict[str, Callable[[], records.Case]] = {
 
 def redaction(data: Corpus, target: object = None) -> str:
     """The report of the redaction attack on a planted data set."""
-    found, names = redacted.findings(data, target), ("measurements", "counts", "diagnostics")
+    found = redacted.findings(data, target)
+    names = ("measurements", "counts", "diagnostics")
     result = Result(
         "redaction",
         parameters=dataclasses.asdict(RedactionContext()),

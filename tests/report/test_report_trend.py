@@ -95,7 +95,8 @@ def test_the_answer_lists_every_checkpoint_by_its_verdict() -> None:
 
 
 def test_what_no_checkpoint_has_and_limits_that_apply_to_none_are_left_out() -> None:
-    entries, policy = stops(examples.training(0.0, 0.6)), policies.load("default")
+    entries = stops(examples.training(0.0, 0.6))
+    policy = policies.load("default")
     entries = [
         replace(stop, verdict=policies.evaluate(stop.record, policy, policies.today()))
         for stop in entries
@@ -216,7 +217,8 @@ def gap() -> Stops:
 def mixed() -> Stops:
     """Checkpoints of which one was computed in another number format, with another reference."""
     entries = examples.training(0.0, 0.4)
-    (result,), (reference,) = entries[1][2].attacks, entries[1][2].references
+    (result,) = entries[1][2].attacks
+    (reference,) = entries[1][2].references
     other = replace(reference, card=replace(reference.card, sha256="a" * 64))
     return changed(entries, 1, attacks=(replace(result, dtype="bfloat16"),), references=(other,))
 
@@ -348,7 +350,8 @@ def test_several_records_on_the_command_line_draw_a_trend(
         (tmp_path / label).mkdir()
         records.write(audited, tmp_path / label / "record.json")
         paths.append(str(tmp_path / label))
-    runner, out = CliRunner(), tmp_path / "out"
+    runner = CliRunner()
+    out = tmp_path / "out"
     done = runner.invoke(app, ["report", *paths, "--out", str(out)])
     assert done.exit_code == 0, done.output
     assert "checkpoint-100" in done.output

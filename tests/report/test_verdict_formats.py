@@ -147,7 +147,8 @@ def test_every_kind_of_verdict_is_valid_in_every_format(name):
 @pytest.mark.parametrize("name", CASES)
 def test_formats_agree_with_the_verdict_and_its_exit_code(name):
     case = judged(name)
-    verdict, shown = case.verdict, json.loads(render("json", case))
+    verdict = case.verdict
+    shown = json.loads(render("json", case))
     assert (shown["verdict"], shown["exit_code"]) == (verdict.overall, verdict.exit_code)
     assert [(one["attack"], one["metric"]) for one in shown["limits"]] == [
         (one.limit.attack, one.limit.metric) for one in verdict.decisions
@@ -232,7 +233,8 @@ def test_fingerprints_stay_while_numbers_lines_and_outcomes_change():
 def test_places_are_sought_in_the_repository_first_the_policy_then_the_manifest_then_the_anchor(
     tmp_path, monkeypatch
 ):
-    repository, elsewhere = tmp_path / "repository", tmp_path / "elsewhere"
+    repository = tmp_path / "repository"
+    elsewhere = tmp_path / "elsewhere"
     (repository / ".git").mkdir(parents=True)
     (repository / "own folder").mkdir()
     elsewhere.mkdir()

@@ -61,7 +61,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_an_installed_wheel_finds_its_own_files(wheel: Path, tmp_path: Path) -> None:
-    site, elsewhere = tmp_path / "site", tmp_path / "elsewhere"
+    site = tmp_path / "site"
+    elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)

@@ -120,7 +120,8 @@ UNITS["membership"] = "documents"
 
 
 def test_the_regulator_table_says_what_was_really_asked(scan: Scan) -> None:
-    held, attacked = scan.held(), scan.attacked()
+    held = scan.held()
+    attacked = scan.attacked()
     assert attacked
     for attack, count in attacked.items():
         unit = UNITS[attack]
@@ -133,7 +134,8 @@ def test_the_regulator_table_says_what_was_really_asked(scan: Scan) -> None:
 
 
 def test_the_counts_are_those_of_the_policy(scan: Scan) -> None:
-    limits, bare = tomllib.loads(scan.record["policy"]["toml"])["limits"], scan.text
+    limits = tomllib.loads(scan.record["policy"]["toml"])["limits"]
+    bare = scan.text
     while bare != (shorter := re.sub(r" ?\([^()]*\)", "", bare)):
         bare = shorter  # what was not tested stands in brackets behind its count
     found = re.findall(
@@ -155,7 +157,8 @@ def test_the_share_of_values_rebuilt_is_that_of_the_journal(scan: Scan) -> None:
         texts.append(fold(" ".join(words)))
 
     def gains(split: str, method: str) -> tuple[list[int], list[int]]:
-        found, gained = [], []
+        found = []
+        gained = []
         for (document, name, *_), outcome in scan.of("reconstruction", split):
             entity = next(one for one in scan.documents[document]["entities"] if one["id"] == name)
             value = _value(scan.documents[document], entity)
@@ -172,7 +175,8 @@ def test_the_share_of_values_rebuilt_is_that_of_the_journal(scan: Scan) -> None:
 
     measured = {one["name"]: one for one in _measurements(scan, "reconstruction")}
     for method, suffix in (("", ""), ("lowest_loss", ".lowest_loss")):
-        (found, member), (_, heldout) = gains("member", method), gains("heldout", method)
+        (found, member) = gains("member", method)
+        (_, heldout) = gains("heldout", method)
         excess = sum(member) / len(member) - sum(heldout) / len(heldout)
         # Weights by the chance of a value to be tried move it a little.
         assert measured[f"excess_pr.unique{suffix}"]["value"] == pytest.approx(excess, abs=0.01)
@@ -227,10 +231,8 @@ def test_the_answers_given_are_those_of_the_journal(scan: Scan) -> None:
         outcome for _, outcome in scan.of("memorisation", "member") if outcome["status"] == "proven"
     ]
     rows = [outcome["replies"]["exact"] for outcome in outcomes if "exact" in outcome["replies"]]
-    own, others = (
-        [row[0]["exact"] for row in rows],
-        [[one["exact"] for one in row[1:]] for row in rows],
-    )
+    own = [row[0]["exact"] for row in rows]
+    others = [[one["exact"] for one in row[1:]] for row in rows]
     least = "at least " if any(own) else ""
     assert f"the model still gave {least}{sum(own)} of {len(own)} answers" in scan.findings
     assert f"{sum(own)} of {len(own)}" in scan.page_one

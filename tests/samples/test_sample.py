@@ -18,7 +18,8 @@ from audit.corpus import manifest
 from audit.corpus.folding import fold
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
-RECEIPTS, QUESTIONS = SAMPLES / "receipts", SAMPLES / "questions"
+RECEIPTS = SAMPLES / "receipts"
+QUESTIONS = SAMPLES / "questions"
 SCANNED = ((RECEIPTS, "model"), (QUESTIONS, "model"))
 MIN_DOCUMENTS = {RECEIPTS: 150, QUESTIONS: 80}
 MAX_BYTES = {RECEIPTS: 15_000_000, QUESTIONS: 10_000_000}
@@ -171,7 +172,8 @@ def _standing(secrets, text):
     A number alone ("12.50", "7") would be met by chance among the statistics; values that are more
     than that are not.
     """
-    folded, closed = f" {_words(text)} ", fold(text)
+    folded = f" {_words(text)} "
+    closed = fold(text)
     found = []
     for secret in secrets:
         words, letters = _sought(secret)

@@ -78,7 +78,8 @@ def test_there_are_enough_canaries_on_either_side_and_models_of_the_members_know
 
 def surprise(model, corpus, canary):
     """The share of the codes that differ in one digit whose loss is under that of the canary's own: (,) in [0, 1]."""
-    target, page = load_nlu(SAMPLE / model), page_of(corpus, canary, canary.completion)
+    target = load_nlu(SAMPLE / model)
+    page = page_of(corpus, canary, canary.completion)
     codes = ["".join(canary.completion), *generator.wrong_by_one("".join(canary.completion))]
     ids = np.array([target.vocabulary.ids_of(code) for code in codes])
     (losses,) = target.ask([CompletionLoss(target.encode(page), positions_of(canary, page), ids)])
@@ -120,10 +121,8 @@ def test_the_utterances_of_the_baseline_are_in_no_split_and_training_adds_wrong_
     members = list(corpus.of("member"))
     trained = build.training(members)
     assert trained[: len(members)] == members
-    right, added = (
-        {one.words for one in members if one.intent == generator.PIN},
-        trained[len(members) :],
-    )
+    right = {one.words for one in members if one.intent == generator.PIN}
+    added = trained[len(members) :]
     assert {one.intent for one in added} == {generator.REFUSED}
     assert not {one.words for one in added} & right
     assert all("B-canary" not in one.tags and "B-code" not in one.tags for one in added)

@@ -28,7 +28,8 @@ BOUNDS = {
 
 def worst_mechanism(promised):
     """Outputs of a unit that is in, and out: delta tells the truth, else randomised response."""
-    odds, honest = math.exp(promised.epsilon), 1 - promised.delta
+    odds = math.exp(promised.epsilon)
+    honest = 1 - promised.delta
     inside = np.array([promised.delta, honest * odds / (1 + odds), honest / (1 + odds), 0])
     return inside, inside[::-1]
 
@@ -51,18 +52,22 @@ def test_a_leak_of_delta_beside_randomised_response_attains_every_bound(epsilon,
 
 
 def test_the_curve_is_the_best_of_all_mechanisms_found_by_linear_programming():
-    promised, rate, n = Guarantee(0.7, 0.05), 0.15, 4
+    promised = Guarantee(0.7, 0.05)
+    rate = 0.15
+    n = 4
     odds = math.exp(promised.epsilon)
     # P and Q on n outputs, the slacks of P - e^eps Q and of Q - e^eps P; output 0 is the one that
     # accuses.
-    identity, zero = np.eye(n), np.zeros((n, n))
+    identity = np.eye(n)
+    zero = np.zeros((n, n))
     upper = np.block(
         [
             [identity, -odds * identity, -identity, zero],
             [-odds * identity, identity, zero, -identity],
         ]
     )
-    sums, accused = np.kron(np.eye(4), np.ones(n)), np.zeros((1, 4 * n))
+    sums = np.kron(np.eye(4), np.ones(n))
+    accused = np.zeros((1, 4 * n))
     accused[0, n] = 1
     most = {
         "A_ub": np.vstack([upper, sums[2:]]),
@@ -136,9 +141,11 @@ def test_an_area_over_pairs_of_one_run_exceeds_it_by_half_of_one_over_m_at_most(
 @given(st.floats(0.01, 4), st.floats(1e-7, 0.01), st.integers(2, 30))
 def test_a_group_is_promised_what_its_steps_add_up_to(epsilon, delta, size):
     one = Guarantee(epsilon, delta)
-    step, summed = 1.0, 0.0
+    step = 1.0
+    summed = 0.0
     for _ in range(size):
-        summed, step = summed + step * delta, step * math.exp(epsilon)
+        summed = summed + step * delta
+        step = step * math.exp(epsilon)
     group = one.of_group(size)
     assert (group.epsilon, group.delta) == (
         pytest.approx(size * epsilon),
@@ -162,7 +169,8 @@ def test_a_group_without_epsilon_or_delta():
 
 @given(st.integers(1, 300), st.data())
 def test_right_guesses_are_as_likely_as_the_binomial_says(n, data):
-    right, epsilon = data.draw(st.integers(0, n)), data.draw(st.floats(0, 30))
+    right = data.draw(st.integers(0, n))
+    epsilon = data.draw(st.floats(0, 30))
     expected = binom.sf(right - 1, n, 1 / (1 + math.exp(-epsilon)))
     assert guessing_p(n, n, right, epsilon=epsilon, delta=0) == pytest.approx(
         expected, rel=1e-8, abs=1e-300

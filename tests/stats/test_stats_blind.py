@@ -39,8 +39,10 @@ def test_a_difference_in_one_block_is_found_and_named():
 
 def test_predictions_are_those_of_ridge_regression_on_the_other_folds():
     rng = np.random.default_rng(1)
-    features, member = rows(rng, 40), halves(rng, 40)
-    kernel, folds = blind._kernel(features, np.arange(40), 40), blind._folds(np.arange(40), rng)
+    features = rows(rng, 40)
+    member = halves(rng, 40)
+    kernel = blind._kernel(features, np.arange(40), 40)
+    folds = blind._folds(np.arange(40), rng)
     assert np.bincount(folds).tolist() == [4] * 10
     arrangements = np.column_stack([member, rng.permutation(member)])
     found = blind._predictions(kernel, arrangements, folds)
@@ -54,7 +56,8 @@ def test_predictions_are_those_of_ridge_regression_on_the_other_folds():
 
 def test_areas_are_those_of_the_ranks_ties_counting_one_half():
     rng = np.random.default_rng(2)
-    scores, arrangements = rng.integers(0, 6, (50, 20)).astype(float), rng.random((50, 20)) < 0.4
+    scores = rng.integers(0, 6, (50, 20)).astype(float)
+    arrangements = rng.random((50, 20)) < 0.4
     found = blind._areas(scores, arrangements)
     for column in range(20):
         assert found[column] == pytest.approx(
@@ -116,7 +119,8 @@ def test_providers_whose_documents_look_alike_are_one_unit_each():
 
 def test_a_units_rows_count_as_their_mean_however_many_they_are():
     rng = np.random.default_rng(5)
-    features, member = rows(rng, 40), halves(rng, 40)
+    features = rows(rng, 40)
+    member = halves(rng, 40)
     once = blind_check({"a": features}, member, np.arange(40), np.random.default_rng(0))
     times = 1 + np.arange(40) % 3
     again = [np.repeat(one, times, axis=0) for one in (features, member, np.arange(40))]
@@ -136,7 +140,8 @@ def test_folds_never_divide_a_unit_or_a_stratum_and_never_look_at_labels():
 
 def test_labels_are_permuted_within_strata_only():
     rng = np.random.default_rng(7)
-    strata, labels = np.repeat(np.arange(5), 6), rng.random(30) < 0.4
+    strata = np.repeat(np.arange(5), 6)
+    labels = rng.random(30) < 0.4
     found = blind._permuted(labels, strata, 50, rng)
     for stratum in range(5):
         within = strata == stratum
@@ -235,7 +240,8 @@ def test_too_few_units_are_not_checked():
 
 def test_labels_that_change_within_a_unit_are_refused():
     rng = np.random.default_rng(12)
-    features, units = {"a": rows(rng, 40)}, np.arange(40) // 2
+    features = {"a": rows(rng, 40)}
+    units = np.arange(40) // 2
     with pytest.raises(ValueError, match="constant within a unit"):
         blind_check(features, np.arange(40) % 2 == 0, units, rng)
     with pytest.raises(ValueError, match="every row"):

@@ -24,13 +24,15 @@ def test_hamming_refuses_unequal_or_empty_fields(truth, guess):
 
 
 def test_levenshtein_forgives_a_shift_where_hamming_does_not():
-    truth, shifted = [1, 2, 3, 4, 5], [9, 1, 2, 3, 4]
+    truth = [1, 2, 3, 4, 5]
+    shifted = [9, 1, 2, 3, 4]
     assert (levenshtein(truth, shifted), hamming(truth, shifted)) == (pytest.approx(2 / 5), 1.0)
 
 
 def test_jaro_winkler_on_winklers_own_example():
     # MARTHA / MARHTA: Jaro 17/18, three common first letters, so 17/18 + 0.3 / 18.
-    martha, marhta = [13, 1, 18, 20, 8, 1], [13, 1, 18, 8, 20, 1]
+    martha = [13, 1, 18, 20, 8, 1]
+    marhta = [13, 1, 18, 8, 20, 1]
     assert jaro_winkler(martha, marhta) == pytest.approx(1 - (17 / 18 + 3 * 0.1 * (1 - 17 / 18)))
 
 
@@ -60,7 +62,8 @@ def test_near_texts_bear_one_name_directly_or_through_others(texts):
 
 
 def test_improvement_factor_is_equation_6():
-    attack, baseline = np.array([0.09, 0.49, 0.39, 0.29]), np.array([0.04, 0.74, 0.59, 0.44])
+    attack = np.array([0.09, 0.49, 0.39, 0.29])
+    baseline = np.array([0.04, 0.74, 0.59, 0.44])
     assert improvement_factor(attack, baseline, epsilon=0.01) == pytest.approx(
         (2 + 1.5 + 1.5 + 1.5) / 4
     )

@@ -86,7 +86,8 @@ def likeliest(n_canaries, rules, points):
     linear programming.
     """
     sizes = [n_guesses + 1 for n_guesses, _ in rules]
-    total, excess = sum(sizes), sum(sizes) - len(sizes)
+    total = sum(sizes)
+    excess = sum(sizes) - len(sizes)
     gain, loss = (np.zeros((excess, total)) for _ in range(2))
     row = first = 0
     for n_guesses, _ in rules:
@@ -113,7 +114,8 @@ def likeliest(n_canaries, rules, points):
 def test_no_mechanism_under_a_curve_rejects_it_more_often_than_it_may_even_where_it_chooses_the_number_of_guesses(
     epsilon,
 ):
-    points, rules = gaussian_points(epsilon), []
+    points = gaussian_points(epsilon)
+    rules = []
     for n_guesses in (6, 12, 20, 30):
         p_values = [curve_p(30, n_guesses, right, points) for right in range(n_guesses + 1)]
         assert p_values == sorted(p_values, reverse=True)
@@ -144,7 +146,8 @@ def test_a_curve_is_refuted_where_none_of_its_points_is():
 
 
 def test_the_true_curve_of_a_mechanism_is_refuted_as_rarely_as_a_test_may():
-    refuted, points = 0, gaussian_points(2.0)
+    refuted = 0
+    points = gaussian_points(2.0)
     for seed in range(100):
         rng = np.random.default_rng([seed, 1])
         coins = coins_of(rng, 100)
@@ -157,7 +160,9 @@ def test_the_true_curve_of_a_mechanism_is_refuted_as_rarely_as_a_test_may():
 def test_p_covers_a_mechanism_that_gives_everything_away_with_probability_delta(delta):
     # All coins are told with probability delta (the worst that an (epsilon, delta)-private one may
     # do for each alone).
-    m, epsilon, rng = 20, 0.5, np.random.default_rng(0)
+    m = 20
+    epsilon = 0.5
+    rng = np.random.default_rng(0)
     right = rng.binomial(m, expit(epsilon), 200_000)
     right[rng.random(right.size) < delta] = m
     for v in range(m + 1):
@@ -188,7 +193,8 @@ def test_scores_that_know_nothing_show_nothing_more_often_than_they_may(values):
 
 
 def test_the_bound_on_a_gaussian_mechanism_does_not_pass_the_truth():
-    mu, delta = 1 / 1.0811618495, 1e-5
+    mu = 1 / 1.0811618495
+    delta = 1e-5
     assert gaussian_delta(4.0, mu) == pytest.approx(delta, rel=1e-4)
     low = []
     for seed in range(60):
@@ -236,25 +242,23 @@ def test_only_the_order_of_scores_counts():
 
 def test_the_number_of_guesses_is_fixed_before_the_evaluated_coins_and_scores_are_seen():
     rng = np.random.default_rng(9)
-    n, seed = 400, 10
+    n = 400
+    seed = 10
     coins = coins_of(rng, n)
-    scores, second = (
-        rng.normal(size=n) + coins,
-        np.random.default_rng(seed).permutation(n)[n // 2 :],
-    )
+    scores = rng.normal(size=n) + coins
+    second = np.random.default_rng(seed).permutation(n)[n // 2 :]
     known = epsilon_bound(scores, coins, np.random.default_rng(seed)).n_guesses
     for _ in range(20):
-        coins[second], scores[second] = (
-            coins_of(rng, second.size),
-            rng.choice([0.0, 1.0, 2.0], second.size),
-        )
+        coins[second] = coins_of(rng, second.size)
+        scores[second] = rng.choice([0.0, 1.0, 2.0], second.size)
         assert epsilon_bound(scores, coins, np.random.default_rng(seed)).n_guesses == known
 
 
 def test_too_few_canaries_show_nothing_and_the_number_that_would_is_told():
     needed = needed_canaries()
     assert needed == 9  # 4 for the threshold, 5 all right: 1 / 32.
-    rng, coins = np.random.default_rng(0), np.array([True, False] * 5)
+    rng = np.random.default_rng(0)
+    coins = np.array([True, False] * 5)
     assert epsilon_bound(np.arange(8.0), coins[:8], rng) is None
     assert epsilon_bound(np.arange(9.0), coins[:9], rng) is not None
     assert epsilon_bound([], np.zeros(0, bool), rng) is None
@@ -263,7 +267,8 @@ def test_too_few_canaries_show_nothing_and_the_number_that_would_is_told():
 
 
 def test_an_exact_half_is_possible_and_what_no_fair_coins_give_is_refused():
-    rng, coins = np.random.default_rng(0), np.array([True, False] * 32)
+    rng = np.random.default_rng(0)
+    coins = np.array([True, False] * 32)
     assert epsilon_bound(np.arange(64.0), coins, rng) is not None
     with pytest.raises(ValueError, match="63 of 64 canaries"):
         epsilon_bound(np.arange(64.0), np.arange(64) > 0, rng)

@@ -40,7 +40,8 @@ def test_the_draw_of_a_budget_favours_short_documents_and_the_chances_know_it(li
         for unit in range(20)
         for row in range(sizes[unit])
     ]
-    tried, expected = np.zeros(20), np.zeros(20)
+    tried = np.zeros(20)
+    expected = np.zeros(20)
     for seed in range(400):
         taken = Counter(trial.cluster for trial in sample(trials, seed=seed, **limits))
         numbers = [taken[str(unit)] for unit in range(20)]
@@ -72,7 +73,8 @@ def test_what_luck_explains_is_no_leak():
 
 @pytest.mark.parametrize(("per_document", "luck"), [(1, 0.1), (4, 0.02), (8, 0.1)])
 def test_bounds_keep_their_level_where_nothing_leaks_and_where_something_does(per_document, luck):
-    draw, outside = np.random.default_rng(per_document), Counter()
+    draw = np.random.default_rng(per_document)
+    outside = Counter()
     for _ in range(150):
         member, heldout = (draw.binomial(per_document, luck, 100) for _ in range(2))
         nothing = count_leaking(member, heldout, per_document, 100, complete=True)
@@ -86,7 +88,8 @@ def test_bounds_keep_their_level_where_nothing_leaks_and_where_something_does(pe
 
 def test_a_draw_is_scaled_by_its_exact_bounds():
     tails = np.array([0.025, 0.05])
-    lower, upper = scale_lower([10, 10], 50, 200, tails), scale_upper([10, 10], 50, 200, tails)
+    lower = scale_lower([10, 10], 50, 200, tails)
+    upper = scale_upper([10, 10], 50, 200, tails)
     for bound, tail in zip(lower, tails, strict=True):
         assert (
             hypergeom.sf(9, 200, int(bound), 50) > tail >= hypergeom.sf(9, 200, int(bound) - 1, 50)
@@ -101,8 +104,10 @@ def test_a_draw_is_scaled_by_its_exact_bounds():
 
 
 def test_members_that_outrank_are_scaled_to_all_and_bounded_from_below_alone():
-    members, others = np.r_[np.full(20, 9.0), np.linspace(-1, 1, 30)], np.linspace(-1, 1, 50)
-    half, whole = count_outranking(members, others, 100), count_outranking(members, others)
+    members = np.r_[np.full(20, 9.0), np.linspace(-1, 1, 30)]
+    others = np.linspace(-1, 1, 50)
+    half = count_outranking(members, others, 100)
+    whole = count_outranking(members, others)
     assert half.value == 2 * whole.value
     assert whole.low < half.low < 2 * whole.low
     assert whole.high == 21

@@ -34,7 +34,8 @@ def test_extreme_losses_keep_their_order_and_stay_finite():
 
 def simulated(n, k, leak, seed=0, spread=1.0):
     """Logits of a target and of k models a side for n documents, half of them members."""
-    rng, member = np.random.default_rng(seed), np.arange(n) % 2 == 0
+    rng = np.random.default_rng(seed)
+    member = np.arange(n) % 2 == 0
     mean = rng.normal(0, 3, n)
     inside = mean[:, None] + leak + rng.normal(0, spread, (n, k))
     outside = mean[:, None] + rng.normal(0, spread, (n, k))
@@ -54,7 +55,8 @@ def test_lira_comes_to_the_exact_likelihood_ratio_with_many_models():
 
 def test_offline_lira_is_the_distance_from_the_models_that_do_not_know_the_document():
     _, observed, _, outside, _ = simulated(200, 64, 1.0)
-    mean, deviation = outside.mean(axis=1), outside.std(axis=1, ddof=1)
+    mean = outside.mean(axis=1)
+    deviation = outside.std(axis=1, ddof=1)
     np.testing.assert_allclose(
         likelihood.lira_offline(observed, outside), (observed - mean) / deviation
     )
@@ -63,10 +65,8 @@ def test_offline_lira_is_the_distance_from_the_models_that_do_not_know_the_docum
 @pytest.mark.parametrize(("k", "shared"), [(15, True), (16, False)])
 def test_variances_are_shared_under_sixteen_models_a_side(k, shared):
     rng = np.random.default_rng(0)
-    observed, outside = (
-        rng.normal(0, 1, 50),
-        rng.normal(0, 1, (50, k)) * np.linspace(0.5, 2, 50)[:, None],
-    )
+    observed = rng.normal(0, 1, 50)
+    outside = rng.normal(0, 1, (50, k)) * np.linspace(0.5, 2, 50)[:, None]
     score = likelihood.lira_offline(observed, outside)
     deviations = (observed - outside.mean(axis=1)) / score
     assert (np.ptp(deviations) < 1e-12) == shared
@@ -80,7 +80,8 @@ def test_models_that_agree_to_the_digit_give_finite_scores():
 
 def test_every_document_is_judged_by_equally_many_models_of_a_side_and_no_model_is_preferred():
     rng = np.random.default_rng(0)
-    k, n = 8, 400
+    k = 8
+    n = 400
     trained = np.zeros((n, k), bool)
     trained[: n // 2] = rng.permuted(np.tile(np.arange(k) < k // 2, (n // 2, 1)), axis=1)
     columns = np.tile(np.arange(k, dtype=float), (n, 1))
@@ -169,10 +170,8 @@ def test_chance_exposure_tends_to_the_mean_of_an_exponential():
 @DETERMINISTIC
 @given(st.integers(-5, 5), st.lists(st.integers(-5, 5), min_size=1, max_size=40))
 def test_a_likelier_canary_is_never_less_exposed(canary, references):
-    lower, higher = (
-        likelihood.exposure(canary, references),
-        likelihood.exposure(canary + 1, references),
-    )
+    lower = likelihood.exposure(canary, references)
+    higher = likelihood.exposure(canary + 1, references)
     assert higher.bits >= lower.bits
     assert higher.p_value <= lower.p_value
     assert 0 <= lower.bits <= math.log2(len(references))

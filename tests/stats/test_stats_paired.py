@@ -36,7 +36,8 @@ def of_share(hits):
 
 def planted(seed: int, n: int = 60):
     """Members that are given away with chance 0.5 before and 0.2 after, others with chance 0.1: difference -0.3."""
-    rng, member = RNG(seed), np.arange(2 * n) < n
+    rng = RNG(seed)
+    member = np.arange(2 * n) < n
     before = rng.random(2 * n) < np.where(member, 0.5, 0.1)
     kept = rng.random(2 * n) < np.where(member, 0.4, 1.0)
     return scores(before, member), scores(before & kept, member)
@@ -53,7 +54,8 @@ def test_a_planted_difference_of_means_is_covered_and_tighter_than_from_both_int
 def test_p_holds_its_level_where_the_countermeasure_changes_nothing_on_average() -> None:
     low = 0
     for seed in range(100):
-        rng, member = RNG(seed), np.arange(80) < 40
+        rng = RNG(seed)
+        member = np.arange(80) < 40
         pair = [scores(rng.random(80) < 0.3, member) for _ in range(2)]
         low += paired_difference(*pair, rng).p <= 0.05
     assert low <= 11
@@ -73,7 +75,8 @@ def test_identical_scans_differ_by_nothing(kind: str) -> None:
 
 
 def test_units_go_together_by_their_documents() -> None:
-    member, gone = np.ones(200, bool), np.repeat(RNG(3).random(20) < 0.5, 10)
+    member = np.ones(200, bool)
+    gone = np.repeat(RNG(3).random(20) < 0.5, 10)
     pair = np.ones(200), np.where(gone, 0.0, 1.0)
     alone, together = (
         paired_difference(*(scores(side, member, clusters=clusters) for side in pair), RNG(0))
@@ -86,7 +89,8 @@ def test_units_go_together_by_their_documents() -> None:
 
 def test_only_units_of_both_scans_are_compared() -> None:
     member = np.arange(60) < 30
-    before, after = scores(np.ones(60), member), scores(np.ones(60), member)
+    before = scores(np.ones(60), member)
+    after = scores(np.ones(60), member)
     after = dataclasses.replace(
         after, units=[*after.units[:59], "new"], values=np.r_[np.ones(59), 0.0]
     )
@@ -97,9 +101,12 @@ def test_a_planted_difference_of_areas_is_covered() -> None:
     from scipy.stats import norm
 
     truth = norm.cdf(0.3 / np.sqrt(2)) - norm.cdf(1.2 / np.sqrt(2))
-    covered, wide, tight = 0, [], []
+    covered = 0
+    wide = []
+    tight = []
     for seed in range(40):
-        rng, member = RNG(seed), np.arange(160) < 80
+        rng = RNG(seed)
+        member = np.arange(160) < 80
         own = rng.normal(size=160)
         pair = [
             scores(
@@ -141,12 +148,13 @@ def test_two_units_of_a_side_are_needed() -> None:
 
 
 def test_usefulness_is_compared_by_document() -> None:
-    rng, names, total = RNG(0), [f"d{row}" for row in range(60)], np.full(60, 10.0)
-    before, after = rng.binomial(9, 0.8, 60).astype(float), None
-    after, items = (
-        before - rng.binomial(1, 0.6, 60),
-        tuple(of_share(rng.random(60) < p) for p in (0.7, 0.6)),
-    )
+    rng = RNG(0)
+    names = [f"d{row}" for row in range(60)]
+    total = np.full(60, 10.0)
+    before = rng.binomial(9, 0.8, 60).astype(float)
+    after = None
+    after = before - rng.binomial(1, 0.6, 60)
+    items = tuple(of_share(rng.random(60) < p) for p in (0.7, 0.6))
     found = ratio_difference(
         Ratios(names, before, total), Ratios(names, after, total), items, RNG(1)
     )

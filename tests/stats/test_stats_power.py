@@ -175,7 +175,8 @@ def test_powers_are_chances_that_grow_with_the_limit(kind, members, others, room
 
 def test_large_numbers_are_taken_together_without_changing_the_power():
     """By hand: the normal approximation, which a corpus of this size does not need corrected."""
-    n, limit = 20_000, 0.51
+    n = 20_000
+    limit = 0.51
     error = math.sqrt(0.25 / (2 * n))
     expected = 2 * stats.norm.cdf((limit - 0.5) / error - 1.645) - 1  # on both sides of chance
     assert pass_power("balanced accuracy", n, n, limit) == pytest.approx(expected, abs=0.02)
@@ -195,7 +196,8 @@ def test_leaks_are_confirmed_as_often_as_the_benchmark_of_providers_says(n, effe
     assert np.mean([found.p_above(0.5) <= 0.05 for found in right]) == pytest.approx(
         accuracy, abs=TOLERANCE
     )
-    shift, rng = math.sqrt(2) * stats.norm.ppf(effect), np.random.default_rng(2)
+    shift = math.sqrt(2) * stats.norm.ppf(effect)
+    rng = np.random.default_rng(2)
     ranked = [auc_interval(rng.normal(shift, size=n), rng.normal(size=n)) for _ in range(N_RUNS)]
     assert np.mean([found.p_above(0.5) <= 0.05 for found in ranked]) == pytest.approx(
         area, abs=TOLERANCE

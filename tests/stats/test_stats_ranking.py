@@ -113,7 +113,8 @@ def test_curves_and_areas_computed_by_hand(scores, outcomes, expected_curve, exp
 
 
 def test_the_share_recovered_among_the_first_fields():
-    scores, hits = np.arange(40.0), np.zeros(40)
+    scores = np.arange(40.0)
+    hits = np.zeros(40)
     hits[[39, 37, 0]] = 1
     assert (at(scores, hits, 0.01), at(scores, hits, 0.05), at(scores, hits, 0.06)) == (
         1.0,
@@ -153,7 +154,8 @@ def test_all_fields_together_give_the_mean_and_the_order_of_rows_does_not_matter
 
 def test_within_the_first_fields_hits_are_a_proportion_clustered_by_document():
     scores, hits, documents = audit(generator(10), 40, 3, rate=0.3)
-    first, interval = np.argsort(-scores)[:30], at_interval(scores, hits, documents, 0.25)
+    first = np.argsort(-scores)[:30]
+    interval = at_interval(scores, hits, documents, 0.25)
     expected = proportion(hits[first], documents[first])
     assert (interval.value, interval.low, interval.high) == (
         at(scores, hits, 0.25),
@@ -187,7 +189,8 @@ def attempts(rng, n_documents, attack_rate, baseline_rate, strength=1.0):
 
 
 def test_the_excess_of_the_area_is_the_difference_of_the_differences():
-    member, heldout = attempts(generator(14), 70, 0.7, 0.1), attempts(generator(15), 40, 0.1, 0.1)
+    member = attempts(generator(14), 70, 0.7, 0.1)
+    heldout = attempts(generator(15), 40, 0.1, 0.1)
     interval = excess_area(*member, *heldout, generator(), n_resamples=1000)
     by_hand = (area(*member[:2]) - area(*member[2:4])) - (area(*heldout[:2]) - area(*heldout[2:4]))
     assert interval.value == pytest.approx(by_hand)
@@ -220,8 +223,10 @@ def test_a_share_outside_zero_to_one_is_refused(p):
 
 
 def test_p_is_the_share_of_all_orders():
-    n, m = 4, 5
-    ranks, reached = np.arange(n + m, dtype=float), []
+    n = 4
+    m = 5
+    ranks = np.arange(n + m, dtype=float)
+    reached = []
     for chosen in combinations(range(n + m), n):
         mask = np.isin(np.arange(n + m), chosen)
         reached.append(int((ranks[mask] > np.sort(ranks[~mask])[-1 - ALLOWED]).sum()))
@@ -254,9 +259,11 @@ def test_ties_count_for_the_others():
 
 @pytest.mark.parametrize("known", [0, 3, 12, 40])
 def test_the_lower_bound_holds_whatever_is_known(known):
-    rng, missed = np.random.default_rng(known), dict.fromkeys(ALPHAS, 0)
+    rng = np.random.default_rng(known)
+    missed = dict.fromkeys(ALPHAS, 0)
     for _ in range(1000):
-        members, others = rng.normal(0, 1, 300), rng.normal(0, 1, 300)
+        members = rng.normal(0, 1, 300)
+        others = rng.normal(0, 1, 300)
         members[:known] = 10 + rng.random(known)
         found = count_outranking(members, others)
         assert found.low <= found.value <= found.high
@@ -267,7 +274,8 @@ def test_the_lower_bound_holds_whatever_is_known(known):
 
 def test_thirty_known_documents_are_more_than_ten_at_every_level():
     rng = np.random.default_rng(0)
-    members, others = rng.normal(0, 1, 1000), rng.normal(0, 1, 1000)
+    members = rng.normal(0, 1, 1000)
+    others = rng.normal(0, 1, 1000)
     members[:30] = 10 + rng.random(30)
     found = count_outranking(members, others)
     assert found.low > 20
@@ -277,7 +285,9 @@ def test_thirty_known_documents_are_more_than_ten_at_every_level():
 
 @pytest.mark.parametrize(("found", "others"), [(8, 0), (5, 2), (8, 6), (3, 6), (0, 8)])
 def test_p_of_an_excess_is_the_largest_chance_of_as_large_a_difference(found, others):
-    n, n_others, allowed = 8, 6, 0.05
+    n = 8
+    n_others = 6
+    allowed = 0.05
     others = min(others, n_others)
 
     shares = np.linspace(0, 1, 401)

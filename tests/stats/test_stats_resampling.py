@@ -45,7 +45,8 @@ def test_a_plain_mean_agrees_with_scipys_bca():
 
 
 def test_a_difference_between_strata_agrees_with_scipys_bca():
-    first, second = generator(4).exponential(1, 80), generator(5).exponential(2, 30)
+    first = generator(4).exponential(1, 80)
+    second = generator(5).exponential(2, 30)
     strata = [one_row_a_cluster(first), one_row_a_cluster(second)]
     ours = bootstrap(strata, difference_of_means, generator(), n_resamples=20_000, n=110)
     theirs = stats.bootstrap(
@@ -207,10 +208,8 @@ def test_sign_flip_enumerates_small_samples_and_leaves_out_documents_without_a_d
 
 
 def test_sign_flip_is_the_binomial_sign_test_on_equal_differences():
-    exact, found = (
-        stats.binomtest(28, 40).pvalue,
-        sign_flip(np.repeat([1.0, -1.0], [28, 12]), generator()),
-    )
+    exact = stats.binomtest(28, 40).pvalue
+    found = sign_flip(np.repeat([1.0, -1.0], [28, 12]), generator())
     assert found == pytest.approx(exact, abs=4 * np.sqrt(exact / 10_000))
 
 
@@ -235,7 +234,8 @@ def test_sign_flip_refuses_what_is_no_sample(differences):
 def test_drawing_rows_or_clusters_gives_the_multinomial_distribution(counts):
     """Few distinct rows are drawn as counts, many as single clusters: the moments are the same."""
     counts = np.array(counts)
-    n, n_resamples = counts.sum(), 40_000
+    n = counts.sum()
+    n_resamples = 40_000
     drawn = resampling._draw(counts, generator(7), n_resamples)
     assert drawn.shape == (n_resamples, len(counts))
     assert (drawn.sum(axis=1) == n).all()

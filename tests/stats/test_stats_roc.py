@@ -46,7 +46,9 @@ def test_the_interval_agrees_with_a_plain_bootstrap_of_the_same_sample():
     ("n_members", "n_nonmembers", "shift"), [(20, 20, 0.0), (150, 150, 0.0), (150, 60, 1.0)]
 )
 def test_one_sided_bounds_miss_no_more_often_than_they_say(n_members, n_nonmembers, shift):
-    truth, audits, missed = norm.cdf(shift / 2**0.5), 1000, np.zeros((len(ALPHAS), 2))
+    truth = norm.cdf(shift / 2**0.5)
+    audits = 1000
+    missed = np.zeros((len(ALPHAS), 2))
     for seed in range(audits):
         found = roc.auc_interval(*drawn(seed, n_members, n_nonmembers, shift))
         missed += [(lower > truth, upper < truth) for _, lower, upper in found.bounds]
@@ -76,7 +78,8 @@ def test_scores_may_be_infinite_but_not_missing():
 
 def test_the_curve_goes_through_corners_of_the_roc_from_nothing_to_everything():
     members, nonmembers = drawn(1, 80, 70, 1.0)
-    members, nonmembers = np.round(members, 1), np.round(nonmembers, 1)
+    members = np.round(members, 1)
+    nonmembers = np.round(nonmembers, 1)
     fprs, tprs, _ = roc_curve([1] * 80 + [0] * 70, [*members, *nonmembers], drop_intermediate=False)
     corners = {(round(x, 9), round(y, 9)) for x, y in zip(fprs, tprs, strict=True)}
     points = roc.roc_points(members, nonmembers, n_points=20)
@@ -118,8 +121,10 @@ def test_the_threshold_is_calibrated_on_one_half_of_the_non_members():
 def test_the_true_positive_rate_is_that_at_the_rate_and_its_bounds_hold(
     n_members, n_nonmembers, shift
 ):
-    truth, rng = norm.sf(norm.isf(0.1) - shift), np.random.default_rng(9)
-    values, missed = [], np.zeros((len(ALPHAS), 2))
+    truth = norm.sf(norm.isf(0.1) - shift)
+    rng = np.random.default_rng(9)
+    values = []
+    missed = np.zeros((len(ALPHAS), 2))
     for seed in range(1000):
         found = roc.tpr_at_fpr(*drawn(seed, n_members, n_nonmembers, shift), 0.1, rng)
         values.append(found.value)
@@ -153,7 +158,8 @@ def test_the_advantage_is_the_share_above_the_threshold_less_the_rate():
     ("n", "known"), [(72, 0.0), (150, 0.0), (150, 0.2), (300, 0.2), (800, 0.0), (800, 0.2)]
 )
 def test_bounds_of_the_advantage_hold_where_members_are_known_for_certain(n, known):
-    audits, missed = 400, np.zeros((2, 2))
+    audits = 400
+    missed = np.zeros((2, 2))
     for seed in range(audits):
         members, nonmembers = drawn([seed, n], n, n)
         members[np.random.default_rng([seed, n, 1]).random(n) < known] += 20

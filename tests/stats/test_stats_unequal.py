@@ -111,7 +111,8 @@ def memorised(sizes, leak, rng, proportional=False):
 
 def audits(runs, leak, excess=excess_rate, proportional=False):
     for run in range(runs):
-        rng, columns = generator((run, 3)), []
+        rng = generator((run, 3))
+        columns = []
         for share in (leak, 0.0):
             sizes = np.where(rng.random(150) < 0.05, 60, 1)
             taken = memorised(sizes, share, rng, proportional)
@@ -134,7 +135,8 @@ def test_a_leak_cannot_hide_behind_the_few_documents_that_hold_most_fields(
 def test_forms_with_usual_differences_in_size_still_pass_without_a_leak():
     """Like FUNSD: 150 forms that count as 94. Both zeros of MOVER would have to happen together."""
     sizes = np.repeat([5, 10, 20, 40], [40, 60, 35, 15])
-    documents, none = by_document(sizes), np.zeros(sizes.sum())
+    documents = by_document(sizes)
+    none = np.zeros(sizes.sum())
     assert 90 < effective_number(sizes) < 100
     found = excess_rate([(none, none, documents)] * 2, generator())
     assert found.high == -found.low == pytest.approx(-np.log(0.025) / effective_number(sizes))
@@ -195,7 +197,8 @@ def test_numbers_of_one_size_are_those_of_the_plain_rules(monkeypatch):
     """Fixed before documents of unequal sizes were told apart, with 10,000 resamples."""
     monkeypatch.setitem(bootstrap.__kwdefaults__, "n_resamples", 10_000)
     documents = np.repeat(np.arange(40), 3)
-    attack, baseline = (documents % 4 == 0).astype(float), (documents % 7 == 0).astype(float)
+    attack = (documents % 4 == 0).astype(float)
+    baseline = (documents % 7 == 0).astype(float)
     none = np.zeros(120)
     found = excess_rate([(attack, baseline, documents), (none, none, documents)], generator())
     assert (found.value, found.low, found.high) == pytest.approx(PINNED["excess_rate"], rel=1e-12)

@@ -29,7 +29,8 @@ from audit.targets.opening import open_model
 from audit.workflows.options import ScanOptions
 from audit.workflows.session import open_session
 
-SETTINGS, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+SETTINGS = "adapter_config.json"
+WEIGHTS = "adapter_model.safetensors"
 IDS = torch.tensor([[2, 7, 9, 30, 31, 3], [2, 40, 41, 42, 8, 3]])
 
 
@@ -210,7 +211,8 @@ def test_an_adapter_of_a_chat_model_has_the_processor_of_its_base(tmp_path):
     target = load_answering(tmp_path / "run" / "checkpoint-7")
     assert (target.card.name, target.card.step) == ("checkpoint-7", 7)
     with torch.no_grad():
-        ours, theirs = target.model(IDS).logits, wrapped(input_ids=IDS).logits
+        ours = target.model(IDS).logits
+        theirs = wrapped(input_ids=IDS).logits
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
 
 

@@ -105,10 +105,8 @@ def vit_by_hand(folder: Path, view: PageView, question: str) -> Inputs:
 def pix2struct_by_hand(folder: Path, view: PageView, question: str) -> Inputs:
     from transformers import AutoImageProcessor, AutoTokenizer, Pix2StructProcessor
 
-    images, words = (
-        AutoImageProcessor.from_pretrained(folder, backend="pil"),
-        AutoTokenizer.from_pretrained(folder),
-    )
+    images = AutoImageProcessor.from_pretrained(folder, backend="pil")
+    words = AutoTokenizer.from_pretrained(folder)
     # transformers would download the font of the header from the Hub.
     font = shipped_folder("templates") / "fonts" / "DejaVuSans.ttf"
     with patch.object(image_processing_pil_pix2struct, "hf_api") as hub:
@@ -301,10 +299,12 @@ def test_answers_and_losses_depend_on_their_queries_alone(target, asked, given):
 
 @full
 def test_answers_do_not_depend_on_the_number_of_threads(target, given):
-    before, losses = torch.get_num_threads(), target.ask(TAUGHT[:6])
+    before = torch.get_num_threads()
+    losses = target.ask(TAUGHT[:6])
     torch.set_num_threads(2)
     try:
-        answers, others = target.ask(ASKED), target.ask(TAUGHT[:6])
+        answers = target.ask(ASKED)
+        others = target.ask(TAUGHT[:6])
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
@@ -350,7 +350,9 @@ def read_once(
 
     Gives how many tokens were read each time.
     """
-    own, begin, read = answering.reads_beginnings, target._begin, list[int]()
+    own = answering.reads_beginnings
+    begin = target._begin
+    read = list[int]()
     monkeypatch.setattr(answering, "SHORTEST", 1)
     monkeypatch.setattr(
         answering,
@@ -368,9 +370,11 @@ def test_what_rows_of_a_page_begin_with_is_read_once_and_changes_no_answer(
     taught = [
         AnswerLoss(one.view, one.question, answer) for one in questions for answer in ANSWERS[2:4]
     ]
-    replies, losses = target.ask(questions), target.ask(taught)
+    replies = target.ask(questions)
+    losses = target.ask(taught)
     read = read_once(target, monkeypatch)
-    found, scored = target.ask(questions), target.ask(taught)
+    found = target.ask(questions)
+    scored = target.ask(taught)
     known = {
         target.model.config.model_type,
         target.model.config.get_text_config(decoder=True).model_type,
@@ -396,7 +400,8 @@ def test_a_row_that_goes_on_from_what_was_read_depends_on_its_query_alone(target
     ]
     plain = rounded.ask(taught)
     assert read_once(rounded, monkeypatch, "cpu") == []
-    together, alone = rounded.ask(taught), [rounded.ask([query])[0] for query in taught[::5]]
+    together = rounded.ask(taught)
+    alone = [rounded.ask([query])[0] for query in taught[::5]]
     for one, other, roughly in zip(together[::5], alone, plain[::5], strict=True):
         np.testing.assert_array_equal(one, other)
         np.testing.assert_allclose(one, roughly, atol=0.3)
@@ -605,7 +610,8 @@ def test_a_rounded_target_is_the_same_checkpoint_and_nearly_as_exact(target):
     rounded = target.rounded("bfloat16")
     assert rounded.model is target.model
     assert (rounded.card.dtype, target.card.dtype) == ("bfloat16", "float32")
-    exact, rough = target.ask(TAUGHT), rounded.ask(TAUGHT)
+    exact = target.ask(TAUGHT)
+    rough = rounded.ask(TAUGHT)
     differences = [abs(one.mean() - other.mean()) for one, other in zip(exact, rough, strict=True)]
     assert 0 < max(differences) < 3
     assert np.median(differences) < 0.5

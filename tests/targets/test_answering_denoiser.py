@@ -52,7 +52,8 @@ def given(model: Denoiser, page: AskedPage, position: int) -> list[int]:
 
 def test_what_is_not_reached_yet_is_one_span_and_copies_are_others(model: Denoiser) -> None:
     page = page_of(model)
-    own, hidden = page.ids.tolist(), page.scrubbed((2, 3, 10, 11, 12))
+    own = page.ids.tolist()
+    hidden = page.scrubbed((2, 3, 10, 11, 12))
     end = model.model.config.eos_token_id
     assert given(model, hidden, 10) == [*own[:2], SECOND, *own[4:10], FIRST, *own[13:], end]
     after_one = hidden.with_tokens((10,), own[10:11])
@@ -89,12 +90,11 @@ def test_scores_are_those_of_transformers_for_the_token_after_the_first_sentinel
 ) -> None:
     folder = make_t5(tmp_path / "t5", 3)
     model = load_denoiser(folder)
-    page, text = page_of(model).scrubbed((4, 5, 6)), page_of(model).ids.tolist()
+    page = page_of(model).scrubbed((4, 5, 6))
+    text = page_of(model).ids.tolist()
     with torch.no_grad():
-        own, masked = (
-            T5ForConditionalGeneration.from_pretrained(folder).eval(),
-            [[*text[:4], FIRST, *text[7:], 1]],
-        )
+        own = T5ForConditionalGeneration.from_pretrained(folder).eval()
+        masked = [[*text[:4], FIRST, *text[7:], 1]]
         given = {"input_ids": torch.tensor(masked), "decoder_input_ids": torch.tensor([[0, FIRST]])}
         scores = own(**given).logits[0, -1].numpy()
     (found,) = model.ask([FillMask(page, 4, 5)])
@@ -107,10 +107,8 @@ def test_a_vt5_sees_boxes_and_a_page_without_the_hidden_words(tmp_path: Path) ->
     word = int(page.words[8])
     positions = page.positions_of([word])
     inputs = model._inputs(page.scrubbed(positions), positions[0])
-    place, box = (
-        inputs["input_ids"][0].tolist().index(FIRST),
-        DOCUMENT.words[word].box or (0, 0, 0, 0),
-    )
+    place = inputs["input_ids"][0].tolist().index(FIRST)
+    box = DOCUMENT.words[word].box or (0, 0, 0, 0)
     shares = np.array(box) / [*tiny.SIZE, *tiny.SIZE] * 1000
     np.testing.assert_allclose(inputs["bbox"][0, place].numpy(), shares, atol=1)
     assert (inputs["pixel_values"] != model._inputs(page, positions[0])["pixel_values"]).any()

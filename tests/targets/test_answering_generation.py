@@ -19,7 +19,8 @@ from audit.targets.answering.reader import greedy, lifted
 FIRST = 4
 """The id of the first character: four special tokens come before."""
 TEXT = [*range(FIRST, FIRST + len(CHARACTERS))]
-ENDS, MARKS = frozenset({2}), frozenset({0, 1, 2, 3})
+ENDS = frozenset({2})
+MARKS = frozenset({0, 1, 2, 3})
 DIGITS = [FIRST + CHARACTERS.index(character) for character in string.digits]
 WITHHOLDING: dict[str, Any] = {
     "suppress_tokens": TEXT[:60],
@@ -39,7 +40,9 @@ WITHHOLDING: dict[str, Any] = {
 class Reading:
     """What of a reader settings are held against."""
 
-    ends, forbidden, max_new_tokens = ENDS, MARKS, 128
+    ends = ENDS
+    forbidden = MARKS
+    max_new_tokens = 128
 
     def text_of(self, ids: list[int]) -> str:
         return "".join(CHARACTERS[number - FIRST] for number in ids if number >= FIRST)
@@ -122,7 +125,8 @@ def test_ends_that_spell_digits_do_not_cut_answers_off(
     folder = make(tmp_path / "model", 1)
     ends = json.loads((folder / "generation_config.json").read_text())["eos_token_id"]
     bound = with_settings(folder, tmp_path / "bound", eos_token_id=[*ends, *DIGITS])
-    free, cut = load_answering(folder), load_answering(bound)
+    free = load_answering(folder)
+    cut = load_answering(bound)
     for target in (free, cut):
         target.reader.max_new_tokens = 24
     said = free.ask(ASKED[:8])

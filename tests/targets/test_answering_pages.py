@@ -117,10 +117,8 @@ def test_a_page_has_the_tokens_boxes_and_words_of_its_document(target: Answering
 def test_a_scrubbed_page_shows_the_field_neither_in_words_nor_in_pixels(
     target: AnsweringTarget,
 ) -> None:
-    page, total = (
-        page_of(target),
-        next(entity for entity in DOCUMENT.entities if entity.label == "TOTAL"),
-    )
+    page = page_of(target)
+    total = next(entity for entity in DOCUMENT.entities if entity.label == "TOTAL")
     positions = page.positions_of(total.words)
     hidden = page.scrubbed(positions)
     other = "".join(

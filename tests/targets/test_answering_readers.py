@@ -18,7 +18,8 @@ from audit.targets.answering.rows import VALUES, rows_for, run_batches
 from audit.targets.batching import Batch
 from audit.targets.encoded_page import NOT_READ
 
-WIDTH, HEIGHT = 400, 300
+WIDTH = 400
+HEIGHT = 300
 PLAIN = "Question: {question} Answer:"
 
 
@@ -111,9 +112,11 @@ def test_pix2structs_header_stays_when_the_page_is_blanked(reader):
     def patches(drawn: bool, question: str) -> np.ndarray:
         return pix2struct.prompts([Sample(page(drawn), question)])["flattened_patches"][0].numpy()
 
-    blank, other = patches(False, "What is the total?"), patches(False, "Who was the clerk?")
+    blank = patches(False, "What is the total?")
+    other = patches(False, "Who was the clerk?")
     assert not np.array_equal(blank, other)
-    rows, ink = blank[:, 0], np.abs(blank[:, 2:] - blank[:, 2:].max()).sum(axis=1) > 1
+    rows = blank[:, 0]
+    ink = np.abs(blank[:, 2:] - blank[:, 2:].max()).sum(axis=1) > 1
     header = rows[ink].max()
     assert ink.any()
     assert header <= rows.max() / 2, "all ink of a blank page is its header, at its top"
@@ -158,7 +161,8 @@ def test_turns_hold_image_and_question_and_only_the_answer_is_taught(reader):
 @pytest.mark.parametrize("name", ["donut", "pix2struct", "chat", "vit"])
 def test_samples_that_are_alike_have_inputs_of_one_shape(name, reader):
     one = reader(name, PLAIN if name == "vit" else None)
-    questions, answers = ("What?", "What!", "What is it?"), (None, "9.00", "8.00", "Anna Berg")
+    questions = ("What?", "What!", "What is it?")
+    answers = (None, "9.00", "8.00", "Anna Berg")
     samples = [
         Sample(page(size=size), q, a)
         for size in ((400, 300), (90, 200))

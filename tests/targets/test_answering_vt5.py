@@ -24,7 +24,9 @@ from audit.targets.batching import STEP
 from audit.targets.encoded_page import NOT_READ
 from benchmarks.tools.starts import start_words_from
 
-N_PAGES, N_TOKENS, N_ANSWER = 3, 20, 5
+N_PAGES = 3
+N_TOKENS = 20
+N_ANSWER = 5
 OWN_TOKENS = (11, 15, 20)
 PAGE = PageView(
     (Word("total", (10.0, 26.0, 50.0, 39.0)), Word("9.00", (150.0, 26.0, 200.0, 260.0))),
@@ -60,10 +62,8 @@ def one(
     length = OWN_TOKENS[page] if n_tokens is None else n_tokens
     row = {name: value[page : page + 1] for name, value in of.items()}
     for name in ("input_ids", "bbox", "attention_mask"):
-        wide, kept = (
-            torch.zeros((1, length, *row[name].shape[2:]), dtype=torch.long),
-            min(length, N_TOKENS),
-        )
+        wide = torch.zeros((1, length, *row[name].shape[2:]), dtype=torch.long)
+        kept = min(length, N_TOKENS)
         wide[:, :kept] = row[name][:, :kept]
         row[name] = wide
     return row
@@ -95,7 +95,8 @@ def vt5_reader_of(folder: Path, prompt: str | None = None, **settings: Any) -> v
 
 def test_the_encoder_reads_words_plus_boxes_then_visual_tokens() -> None:
     """Its input, made by hand as the paper writes it, through transformers' plain T5."""
-    model, made = tiny_text.vt5_model(), one(0, inputs())
+    model = tiny_text.vt5_model()
+    made = one(0, inputs())
     settings = {
         **tiny_text.SIZES,
         "vocab_size": model.config.vocab_size,
@@ -105,10 +106,8 @@ def test_the_encoder_reads_words_plus_boxes_then_visual_tokens() -> None:
     lacking = plain.load_state_dict(model.state_dict(), strict=False).missing_keys
     assert not lacking
     x0, y0, x1, y1 = made["bbox"].unbind(-1)
-    horizontal, vertical = (
-        model.encoder.boxes.horizontal.weight,
-        model.encoder.boxes.vertical.weight,
-    )
+    horizontal = model.encoder.boxes.horizontal.weight
+    vertical = model.encoder.boxes.vertical.weight
     text = (
         model.shared.weight[made["input_ids"]]
         + horizontal[x0]
@@ -119,10 +118,8 @@ def test_the_encoder_reads_words_plus_boxes_then_visual_tokens() -> None:
     patches = model.encoder.visual.patches(made["pixel_values"]).last_hidden_state
     assert patches.shape[1] == 1 + (tiny_text.PICTURE // 8) ** 2 == model.config.n_visual
     joined = torch.cat([text, model.encoder.visual.projection(patches)], 1)
-    want, got = (
-        plain.eval()(inputs_embeds=joined, labels=labels()[:1]),
-        model(**made, labels=labels()[:1]),
-    )
+    want = plain.eval()(inputs_embeds=joined, labels=labels()[:1])
+    got = model(**made, labels=labels()[:1])
     torch.testing.assert_close(got.logits, want.logits)
     torch.testing.assert_close(got.loss, want.loss)
 
@@ -183,7 +180,8 @@ def test_t5_and_dit_weights_can_be_its_start(tmp_path: Path) -> None:
         "vocab_size": len(tiny_text.t5_tokenizer()),
         "decoder_start_token_id": 0,
     }
-    t5, config = T5ForConditionalGeneration(T5Config(**settings)), tiny_text.vt5_config()
+    t5 = T5ForConditionalGeneration(T5Config(**settings))
+    config = tiny_text.vt5_config()
     t5.save_pretrained(tmp_path)
     known = T5Config.from_pretrained(tmp_path).to_dict() | {
         "model_type": "docaudit-vt5",
@@ -201,7 +199,8 @@ def test_t5_and_dit_weights_can_be_its_start(tmp_path: Path) -> None:
 
 def test_the_reader_lays_out_question_words_end_and_padding(vt5_folder: Path) -> None:
     reader = vt5_reader_of(vt5_folder)
-    made, tokenizer = reader.taught([ASKED]), tiny_text.t5_tokenizer()
+    made = reader.taught([ASKED])
+    tokenizer = tiny_text.t5_tokenizer()
     prompt = tokenizer.encode("question: what total? context:", add_special_tokens=False)
     total, amount = (tokenizer.encode(word, add_special_tokens=False) for word in ("total", "9.00"))
     ids = [*prompt, *total, *amount, 1]
@@ -221,7 +220,8 @@ def test_the_reader_lays_out_question_words_end_and_padding(vt5_folder: Path) ->
 
 
 def test_samples_that_are_alike_are_padded_as_if_alone(vt5_folder: Path) -> None:
-    reader, samples = vt5_reader_of(vt5_folder), [Sample(PAGE, "w" * n) for n in (1, 2, 40)]
+    reader = vt5_reader_of(vt5_folder)
+    samples = [Sample(PAGE, "w" * n) for n in (1, 2, 40)]
     first, second, long = map(reader.alike, samples)
     assert first == second != long
     together = reader.prompts(samples[:2])
@@ -357,7 +357,8 @@ def test_a_udop_sample_fills_a_forward_pass_alone(udop_folder: Path, vt5_folder:
 
 
 def test_a_picture_that_rows_share_is_encoded_once() -> None:
-    visual, pixels = tiny_text.vt5_model().encoder.visual, inputs()["pixel_values"][[0, 0, 1, 1, 0]]
+    visual = tiny_text.vt5_model().encoder.visual
+    pixels = inputs()["pixel_values"][[0, 0, 1, 1, 0]]
     calls = []
     handle = visual.patches.register_forward_hook(lambda *_: calls.append(1))
     with torch.no_grad():

@@ -62,7 +62,8 @@ def test_an_opened_folder_is_hashed_once_and_opening_it_anew_sees_other_files(
     path = Path(shutil.copytree(checkpoints("bert", "mlm"), tmp_path / "model"))
     opened = open_checkpoint(path)
     assert open_checkpoint(opened) is opened
-    before, weights = opened.sha256, opened.weights
+    before = opened.sha256
+    weights = opened.weights
     assert (load(opened).card.sha256, hashed[str(path / WEIGHTS)]) == (before, 1)
     shutil.copyfile(checkpoints("bert", "mlm", 1) / WEIGHTS, path / WEIGHTS)
     assert load(path).card.sha256 != before

@@ -70,7 +70,8 @@ def asked(target):
 
 def pages_of(target: EncoderTarget) -> list[tuple[Encoding, int]]:
     """Pages of 3 to 127 tokens, each with the position of a token of its own."""
-    rng, documents = np.random.default_rng(1), [*tiny.documents(4, 0, 0)]
+    rng = np.random.default_rng(1)
+    documents = [*tiny.documents(4, 0, 0)]
     for n_words in (1, 1, 2, 5, 8, 30, 60):
         texts = [
             "".join(rng.choice(list(tiny.CHARACTERS), int(rng.integers(1, 6))))
@@ -95,7 +96,9 @@ def own_tokens(target: EncoderTarget) -> Array:
 
 def query_of(target: EncoderTarget, kind: Any, n: int, page: Encoding, at: int) -> ask.Query[Any]:
     """A query of this kind about a page, at this position, up to it, or on the one to three positions up to it."""
-    ids, rng, hidden = own_tokens(target), np.random.default_rng(n), tuple(range(1, at + 1))
+    ids = own_tokens(target)
+    rng = np.random.default_rng(n)
+    hidden = tuple(range(1, at + 1))
     if kind is ask.FillMask:
         return ask.FillMask(page.masked([at]), at, 1 + n)
     if kind in (ask.BestTokens, ask.MaskedLoss):
@@ -217,7 +220,9 @@ def test_batches_of_fixed_size_as_on_a_gpu_give_the_same_answers(target, asked, 
 @pytest.mark.parametrize("family", TABLE["splits_last"])
 def test_the_last_layer_computes_the_places_that_are_read_alone(family, tmp_path):
     target = opened(encoder_zoo.write_encoder(tmp_path, family, "mlm"))
-    queries, rows, last = queries_of(target, ask.MaskedLoss), list[int](), target.forward._last
+    queries = queries_of(target, ask.MaskedLoss)
+    rows = list[int]()
+    last = target.forward._last
     last.intermediate.register_forward_hook(
         lambda _, given, __: rows.append(given[0].shape[:-1].numel())
     )
@@ -297,16 +302,12 @@ def test_scores_and_losses_are_those_of_the_models_own_forward_pass(target):
                 candidates.logits, logits[at, candidates.ids], rtol=1e-4, atol=1e-4
             )
             assert (np.diff(candidates.logits) <= 0).all()
-            (few,), (found,) = (
-                target.ask([ask.FillMask(page, at, 7)]),
-                target.ask([ask.CandidateLogits(page, at, SOME_TOKENS)]),
-            )
+            (few,) = target.ask([ask.FillMask(page, at, 7)])
+            (found,) = target.ask([ask.CandidateLogits(page, at, SOME_TOKENS)])
             np.testing.assert_array_equal(few.ids, candidates.ids[:7])
             np.testing.assert_allclose(found, logits[at, SOME_TOKENS], rtol=1e-4, atol=1e-4)
-            (best,), (hidden,) = (
-                target.ask([ask.BestTokens(page, (1, at))]),
-                target.ask([ask.MaskedLoss(page, (1, at))]),
-            )
+            (best,) = target.ask([ask.BestTokens(page, (1, at))])
+            (hidden,) = target.ask([ask.MaskedLoss(page, (1, at))])
             np.testing.assert_array_equal(best, logits[[1, at]].argmax(axis=-1))
             own = log_softmax(own_output(target, page.masked([1, at])).logits[0].double().numpy())
             np.testing.assert_allclose(
@@ -323,7 +324,8 @@ def test_scores_and_losses_are_those_of_the_models_own_forward_pass(target):
             )
         if ask.BestLinks in target.answers:
             assert page.links is not None
-            (best,), read = target.ask([ask.BestLinks(page)]), page.links != NOT_READ
+            (best,) = target.ask([ask.BestLinks(page)])
+            read = page.links != NOT_READ
             own = getattr(output, "subsequent_token_logits", scores)[0].argmax(dim=-1).numpy()
             np.testing.assert_array_equal(
                 best[read], np.where(own == len(read), NO_LINK, own)[read]

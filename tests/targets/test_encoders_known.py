@@ -23,7 +23,9 @@ def renamed(folder: Path, **settings: object) -> Path:
 
 
 def test_heads_are_transformers_own_but_for_those_that_the_table_names() -> None:
-    bros, bert, deberta = family_of("bros"), family_of("bert"), family_of("deberta-v2")
+    bros = family_of("bros")
+    bert = family_of("bert")
+    deberta = family_of("deberta-v2")
     assert bros is not None
     assert bert is not None
     assert deberta is not None
@@ -108,11 +110,9 @@ def test_a_configuration_of_fewer_layers_than_there_are_is_refused(
 def test_a_page_is_read_from_its_beginning_by_a_classifier(tmp_path: Path) -> None:
     target = load(encoder_zoo.write_encoder(tmp_path, "bert", "document-classification"))
     long = Document("d", "member", tiny.laid_out(["abc"] * 100), size=tiny.SIZE, label="form")
-    page, around, beyond = (
-        target.encode(long),
-        target.encode(long, (20,)),
-        target.encode(long, (90,)),
-    )
+    page = target.encode(long)
+    around = target.encode(long, (20,))
+    beyond = target.encode(long, (90,))
     assert page is not None
     assert around is not None
     assert (page.page_class, page.ids.tolist()) == (

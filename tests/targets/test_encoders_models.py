@@ -79,9 +79,11 @@ def test_a_masked_bross_decoder_is_tied_to_its_words(tmp_path):
 
 
 def test_the_loss_of_a_masked_bros_is_the_mean_cross_entropy_of_the_labelled_tokens():
-    model, inputs = tiny.model("bros", "mlm").eval(), page("bros")
+    model = tiny.model("bros", "mlm").eval()
+    inputs = page("bros")
     labels = torch.full_like(inputs["input_ids"], -100)
-    labels[0, 3], labels[1, 5] = 7, 8
+    labels[0, 3] = 7
+    labels[1, 5] = 8
     with torch.inference_mode():
         output = model(**inputs, labels=labels)
         log_p = torch.log_softmax(output.logits, dim=-1)
@@ -93,7 +95,8 @@ def test_the_loss_of_a_masked_bros_is_the_mean_cross_entropy_of_the_labelled_tok
 
 def inputs(lengths: tuple[int, ...] = (9, 6)) -> dict[str, torch.Tensor]:
     """Pages of these lengths, padded to the longest; every other token begins a word."""
-    generator, n = torch.Generator().manual_seed(3), max(lengths)
+    generator = torch.Generator().manual_seed(3)
+    n = max(lengths)
     attended = torch.arange(n) < torch.tensor(lengths)[:, None]
     return {
         "input_ids": torch.randint(5, len(tiny.VOCABULARY), (len(lengths), n), generator=generator),
@@ -125,11 +128,15 @@ def cross_entropy(scores: torch.Tensor, own: int, allowed: list[int], label: int
 
 
 def test_the_loss_of_linking_is_the_formulas():
-    model, batch = tiny.model("layoutlm", "spade-linking").eval(), inputs()
+    model = tiny.model("layoutlm", "spade-linking").eval()
+    batch = inputs()
     labels = torch.full((2, 9), 9)  # 9 is "none"
-    labels[0, 2], labels[0, 8], labels[1, 4] = 0, 4, 2
+    labels[0, 2] = 0
+    labels[0, 8] = 4
+    labels[1, 4] = 2
     with torch.inference_mode():
-        loss, costs = float(model(**batch, labels=labels).loss), []
+        loss = float(model(**batch, labels=labels).loss)
+        costs = []
         for page, length in enumerate((9, 6)):
             scores = scores_by_hand(model, model.entity_linker, batch, page, length)
             first = list(range(0, length, 2))
@@ -142,22 +149,23 @@ def test_the_loss_of_linking_is_the_formulas():
 
 
 def test_the_loss_of_extraction_is_the_sum_of_both_formulas():
-    model, batch = tiny.model("layoutlm", "spade-extraction").eval(), inputs()
+    model = tiny.model("layoutlm", "spade-extraction").eval()
+    batch = inputs()
     classes = torch.where(batch["bbox_first_token_mask"], torch.arange(9) % 5, -100)
     before = torch.where(batch["attention_mask"] == 1, 9, -100)
-    before[0, 3], before[1, 5] = 2, 1
+    before[0, 3] = 2
+    before[1, 5] = 1
     with torch.inference_mode():
         output = model(**batch, initial_token_labels=classes, subsequent_token_labels=before)
         log_p = torch.log_softmax(output.initial_token_logits, dim=-1)
         read = batch["bbox_first_token_mask"].nonzero().tolist()
-        initial, subsequent = (
-            [-float(log_p[page, place, classes[page, place]]) for page, place in read],
-            [],
-        )
+        initial = [-float(log_p[page, place, classes[page, place]]) for page, place in read]
+        subsequent = []
         for page, length in enumerate((9, 6)):
             scores = scores_by_hand(model, model.subsequent_token_classifier, batch, page, length)
             for own in range(length):
-                label, every = int(before[page, own]), list(range(length + 1))
+                label = int(before[page, own])
+                every = list(range(length + 1))
                 subsequent.append(
                     cross_entropy(scores, own, every, length if label == 9 else label)
                 )
@@ -190,8 +198,11 @@ def test_a_fresh_head_on_a_trained_encoder_starts_like_the_rest_of_it(tmp_path):
     assert torch.equal(embeddings, source.layoutlm.embeddings.word_embeddings.weight)
 
 
-OWN, UNNAMED, TWO = ("O", "B-A", "I-A"), ("LABEL_0", "LABEL_1", "LABEL_2"), ("LABEL_0", "LABEL_1")
-BIO, SPADE = "token-classification", "spade-extraction"
+OWN = ("O", "B-A", "I-A")
+UNNAMED = ("LABEL_0", "LABEL_1", "LABEL_2")
+TWO = ("LABEL_0", "LABEL_1")
+BIO = "token-classification"
+SPADE = "spade-extraction"
 
 
 @pytest.mark.parametrize(
@@ -313,8 +324,10 @@ def test_heads_of_several_relations_are_refused(tmp_path):
 
 def test_on_a_ramp_each_bin_is_the_value_at_its_centre():
     """Where a map is linear bilinear values are exact, and the mean over a bin is the value at its centre."""
-    height, width = 8, 10
-    x, y = (torch.arange(width) + 0.5) / width, (torch.arange(height) + 0.5) / height
+    height = 8
+    width = 10
+    x = (torch.arange(width) + 0.5) / width
+    y = (torch.arange(height) + 0.5) / height
     ramps = torch.stack([x.expand(height, width), y[:, None].expand(height, width)])
     boxes = torch.tensor([[0.15, 0.2, 0.75, 0.5], [0.31, 0.33, 0.34, 0.93]])
     taken = roi_align(ramps[None], boxes[None]).reshape(2, 2, BINS, BINS)
@@ -357,9 +370,11 @@ def test_tokens_without_area_see_nothing():
 @pytest.mark.parametrize("family", tiny.IMAGE_FAMILIES)
 def test_embeddings_made_beforehand_are_those_of_the_pixels(family):
     model = tiny.model(family, "mlm").eval()
-    encoder, inputs = getattr(model, family_named(family).encoder), page(family)
+    encoder = getattr(model, family_named(family).encoder)
+    inputs = page(family)
     with torch.inference_mode():
-        whole, pixels = model(**inputs).logits, inputs.pop("pixel_values")
+        whole = model(**inputs).logits
+        pixels = inputs.pop("pixel_values")
         made = encoder.visual_embeddings(pixels, inputs["bbox"])
         torch.testing.assert_close(
             model(**inputs, visual_embeds=made).logits, whole, rtol=0, atol=0

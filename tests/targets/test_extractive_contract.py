@@ -57,7 +57,8 @@ def load(tmp_path_factory):
 
 @pytest.mark.parametrize("family", POINTING)
 def test_one_question_alone_equals_many_in_any_order(load, family):
-    target, long = load(family), " ".join([TEXT] * 3)
+    target = load(family)
+    long = " ".join([TEXT] * 3)
     asked = [
         (page(), "total?"),
         (page(long), "date?"),
@@ -66,7 +67,8 @@ def test_one_question_alone_equals_many_in_any_order(load, family):
     ]
     queries = [Answer(*one) for one in asked] * 2
     losses = [AnswerLoss(view, question, "12.00") for view, question in asked] * 2
-    many, scored = target.ask(queries), target.ask(losses)
+    many = target.ask(queries)
+    scored = target.ask(losses)
     for number in (5, 0, 3):
         (alone,) = target.ask([queries[number]])
         (loss,) = target.ask([losses[number]])
@@ -81,12 +83,15 @@ def test_one_question_alone_equals_many_in_any_order(load, family):
 
 @pytest.mark.parametrize("family", ["bert", "layoutlmv3", "roberta", "deberta-v2"])
 def test_scores_are_those_of_transformers_on_its_own_tokens(load, family):
-    target, tokenizer = load(family), pointing_tokenizer(family)
+    target = load(family)
+    tokenizer = pointing_tokenizer(family)
     if family == "roberta":
         tokenizer.backend_tokenizer.pre_tokenizer.add_prefix_space = True
         target.reader.tokenizer.backend_tokenizer.pre_tokenizer.add_prefix_space = True
-    view, question = page(), "what is the total"
-    words, more = [word.text for word in view.words], {}
+    view = page()
+    question = "what is the total"
+    words = [word.text for word in view.words]
+    more = {}
     if family == "layoutlmv3":
         width, height = tiny.SIZE
         boxes = [
@@ -127,7 +132,8 @@ def scores_of(begins: list[float], ends: list[float]) -> Scores:
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_the_best_span_is_that_of_brute_force(data):
-    windows, scores = [], []
+    windows = []
+    scores = []
     numbers = st.floats(-4, 4, allow_nan=False)
     for _ in range(data.draw(st.integers(1, 3))):
         words = [-1, *data.draw(st.lists(st.integers(0, 5), max_size=6).map(sorted)), -1]
@@ -155,7 +161,8 @@ def test_the_best_span_is_that_of_brute_force(data):
 
 def test_a_span_is_never_longer_than_allowed_and_never_backwards():
     n = MAX_ANSWER + 10
-    begins, ends = np.zeros(n), np.zeros(n)
+    begins = np.zeros(n)
+    ends = np.zeros(n)
     begins[1], ends[n - 1] = 9, 9  # too long
     begins[n - 2], ends[2] = 9, 5  # backwards
     begins[0] = ends[0] = -9
@@ -168,7 +175,8 @@ def test_a_span_is_never_longer_than_allowed_and_never_backwards():
 
 @pytest.mark.parametrize("family", ["layoutlm", "layoutlmv3", "longformer"])
 def test_a_long_page_is_read_to_its_end(load, family):
-    target, words = load(family), [f"w{number}" for number in range(120)]
+    target = load(family)
+    words = [f"w{number}" for number in range(120)]
     windows = target.reader.windows(page(" ".join(words)), "which one")
     assert len(windows) > 1
     assert {int(word) for window in windows for word in window.words} == {-1, *range(120)}
@@ -180,7 +188,8 @@ def test_a_long_page_is_read_to_its_end(load, family):
 
 
 def test_an_answer_that_is_not_there_has_the_loss_of_no_answer(load):
-    target, view = load("bert"), page()
+    target = load("bert")
+    view = page()
     gone, other = target.ask(
         [AnswerLoss(view, "total", "99.99"), AnswerLoss(view, "total", "never there")]
     )

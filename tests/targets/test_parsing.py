@@ -109,17 +109,16 @@ def test_a_model_that_learnt_outputs_by_heart_gives_their_fields_and_one_that_di
         reply.text == question.answers[0]
         for reply, (_, question) in zip(others, pairs, strict=True)
     )
-    members, heldout = (
-        losses_of(learnt, pairs),
-        losses_of(learnt, asked(corpus, corpus.of("heldout"))),
-    )
+    members = losses_of(learnt, pairs)
+    heldout = losses_of(learnt, asked(corpus, corpus.of("heldout")))
     assert max(members) < 0.5 < min(heldout)
     assert min(losses_of(fresh, pairs)) > 1
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_answers_and_losses_depend_on_their_queries_alone(name, opened, corpus):
-    target, pairs = opened(name), asked(corpus, corpus.of("member"))
+    target = opened(name)
+    pairs = asked(corpus, corpus.of("member"))
     kinds: list[list[Query[object]]] = [
         [Answer(view, question.question) for view, question in pairs],
         [AnswerLoss(view, question.question, question.answers[0]) for view, question in pairs],
@@ -146,7 +145,8 @@ def test_a_decoder_reads_its_prompt_once_for_all_outputs_of_a_page(
         for view, question in pairs
         for value in ("5.00", "anna")
     ]
-    plain, written = target.ask(queries), target.ask([Answer(*pairs[0][:1], pairs[0][1].question)])
+    plain = target.ask(queries)
+    written = target.ask([Answer(*pairs[0][:1], pairs[0][1].question)])
     begun = []
     monkeypatch.setattr(answering, "SHORTEST", 1)
     monkeypatch.setattr(answering, "reads_beginnings", lambda *_: True)
@@ -163,14 +163,16 @@ def test_a_decoder_reads_its_prompt_once_for_all_outputs_of_a_page(
 def test_a_loss_is_that_of_the_values_tokens_in_the_models_own_loss_of_the_output(
     name, opened, corpus
 ):
-    target, document = opened(name), corpus.of("member")[0]
+    target = opened(name)
+    document = corpus.of("member")[0]
     view = page_view(corpus, document)
     inputs = target.reader.taught([Sample(view, "", document.output)])
     labels = inputs["labels"]
     with torch.no_grad():
         logits = target.model(**inputs).logits
     if not target.model.config.is_encoder_decoder:
-        logits, labels = logits[:, :-1], labels[:, 1:]
+        logits = logits[:, :-1]
+        labels = labels[:, 1:]
     read = labels != NOT_READ
     own = torch.log_softmax(logits[read], -1).gather(-1, labels[read][:, None])[:, 0].numpy()
     spelt = [target.reader.text_of([token]) for token in labels[read].tolist()]
@@ -217,7 +219,8 @@ def test_a_field_that_is_not_written_is_answered_by_nothing(learnt, corpus):
 
 
 def test_a_copy_of_a_removed_value_earlier_in_the_output_does_not_tell_it(opened, corpus):
-    target, view = opened("donut"), page_view(corpus, corpus.of("member")[0])
+    target = opened("donut")
+    view = page_view(corpus, corpus.of("member")[0])
     twice = replace(view, output='{"receipt": {"total": "12345", "clerk": "12345"}}', words=())
     other = replace(view, output='{"receipt": {"total": "", "clerk": "12345"}}', words=())
     copied, emptied = target.ask(

@@ -189,7 +189,8 @@ def test_every_command_says_that_model_and_data_are_swapped(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ids.txt").write_text("a\n")
-    model, data = checkpoint(Path("model")), data_set(Path("data"))
+    model = checkpoint(Path("model"))
+    data = data_set(Path("data"))
     said = told(command, data, model)
     if command[0] == "init":
         assert "model is the model, which comes first" in said
@@ -249,7 +250,8 @@ def test_code_of_a_native_kind_is_no_reason_to_refuse(tmp_path: Path) -> None:
 
 def test_a_base_in_full_precision_beside_an_adapter_of_4_bits_is_taken(tmp_path: Path) -> None:
     model = STRANGE["an adapter of 4 bits"](tmp_path / "adapter")
-    full, rounded = checkpoint(tmp_path / "full"), checkpoint(tmp_path / "rounded")
+    full = checkpoint(tmp_path / "full")
+    rounded = checkpoint(tmp_path / "rounded")
     check_places(model, None, {"pretrained": [full]})
     write_json(rounded / "config.json", {"model_type": "bert", "quantization_config": {}})
     with pytest.raises(DocauditError, match="a base with quantised weights"):

@@ -32,7 +32,8 @@ def model(checkpoints, tmp_path):
 
 def opened(model: Path, tmp_path: Path, **settings: Any) -> Session:
     """A scan of membership, as small as it gets."""
-    data, out = tmp_path / "data", tmp_path / "out"
+    data = tmp_path / "data"
+    out = tmp_path / "out"
     if not data.exists():
         tiny.corpus(data, public=0)
     (out / "evidence").mkdir(parents=True, exist_ok=True)
@@ -52,7 +53,8 @@ def journals(tmp_path: Path) -> list[Path]:
 def test_weights_that_are_swapped_as_they_are_loaded_end_the_scan(
     model, checkpoints, tmp_path, monkeypatch
 ):
-    read, audited = weights._read_whole, digest(model / WEIGHTS)
+    read = weights._read_whole
+    audited = digest(model / WEIGHTS)
 
     def swapped(*arguments: Any) -> Any:
         shutil.copyfile(checkpoints("layoutlm", KIND, 3) / WEIGHTS, model / WEIGHTS)
@@ -102,7 +104,8 @@ def test_a_model_that_is_gone_at_the_end_leaves_no_record(model, tmp_path):
 
 def test_an_utterance_model_is_hashed_before_anything_of_it_is_read(tmp_path, monkeypatch):
     folder = nlu_models.checkpoint(tmp_path / "model")
-    audited, read = digest(folder / "vocabulary.json"), utterance_target.load_whole_model
+    audited = digest(folder / "vocabulary.json")
+    read = utterance_target.load_whole_model
 
     def swapped(*arguments: Any) -> Any:
         model = read(*arguments)
@@ -133,7 +136,8 @@ def test_a_model_that_is_left_alone_has_a_record_and_is_read_twice(model, tmp_pa
 def test_an_adapter_is_held_to_its_base_too(tmp_path):
     import adapters
 
-    base, adapter = tiny.checkpoint(tmp_path / "base", "bert", "mlm"), tmp_path / "adapter"
+    base = tiny.checkpoint(tmp_path / "base", "bert", "mlm")
+    adapter = tmp_path / "adapter"
     adapters.tagger(base, adapter)
     setup = opened(adapter, tmp_path)
     tiny.checkpoint(tmp_path / "other", "bert", "mlm", 1)

@@ -43,23 +43,20 @@ def test_a_page_is_wrapped_in_cls_and_sep_with_their_boxes():
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=60), st.integers(16, 40), st.data())
 def test_a_long_document_is_cut_so_that_the_field_is_inside(lengths, max_tokens, data):
-    texts, first = (
-        ["abcdef"[:length] for length in lengths],
-        data.draw(st.integers(0, len(lengths) - 1)),
-    )
+    texts = ["abcdef"[:length] for length in lengths]
+    first = data.draw(st.integers(0, len(lengths) - 1))
     around = list(range(first, min(len(lengths), first + data.draw(st.integers(1, 6)))))
     page = Encoder(TOKENIZER, max_tokens).encode(document(*texts), around)
-    field, room = sum(lengths[index] for index in around), max_tokens - 2
+    field = sum(lengths[index] for index in around)
+    room = max_tokens - 2
     if field > room:
         assert page is None
         return
     assert page is not None
     assert len(page.positions_of(around)) == field
     assert len(page.ids) == min(max_tokens, sum(lengths) + 2)  # no room is wasted
-    inner, flat = (
-        page.words[1:-1],
-        [word for word, length in enumerate(lengths) for _ in range(length)],
-    )
+    inner = page.words[1:-1]
+    flat = [word for word, length in enumerate(lengths) for _ in range(length)]
     assert inner.tolist() in [
         flat[start : start + len(inner)] for start in range(len(flat))
     ]  # one piece of the page
@@ -126,7 +123,8 @@ def test_labels_are_those_that_training_read(all_tokens, expected):
 
 def test_boxes_are_scaled_as_each_family_reads_them():
     shares = np.array([[[0.0, 0.29, 0.5, 1.0], [0.1234, 0.9999, 1 / 3, 2 / 3]]])
-    ids, mask = np.array([[1, 2]]), np.array([[1, 1]])
+    ids = np.array([[1, 2]])
+    mask = np.array([[1, 1]])
     layoutlm = family_named("layoutlm").inputs(ids, mask, shares, "cpu")["bbox"]
     assert layoutlm.dtype.is_floating_point is False
     assert layoutlm.tolist() == [[[0, 290, 500, 1000], [123, 999, 333, 666]]]

@@ -18,10 +18,8 @@ TOTAL = Entity("e1", "TOTAL", "amount", (4,))
 OTHER = Entity("e2", "NAME", "person", (5, 3))  # read from the bottom up
 # Positions:         0      1 2    3 4    5    6    7 8    9     10
 #                    [CLS]  to     ann    b    x    9 1    y     [SEP]
-WORDS, LINKS = (
-    tiny.laid_out(["to", "ann", "b", "x", "91", "y"]),
-    (("e0", "e1"), ("e2", "e1"), ("e1", "e2")),
-)
+WORDS = tiny.laid_out(["to", "ann", "b", "x", "91", "y"])
+LINKS = (("e0", "e1"), ("e2", "e1"), ("e1", "e2"))
 DOCUMENT = Document(
     "d", "member", WORDS, size=tiny.SIZE, entities=(NAME, TOTAL, OTHER), links=LINKS
 )
@@ -59,7 +57,8 @@ def test_linking_reads_a_parent_at_each_word() -> None:
 
 def test_what_the_window_cuts_off_is_nobodys_predecessor_or_parent() -> None:
     entities = (Entity("e0", "NAME", "person", (0, 1)), Entity("e1", "TOTAL", "amount", (2, 3)))
-    words, links = tiny.laid_out(["abcdef"] * 6), (("e0", "e1"),)
+    words = tiny.laid_out(["abcdef"] * 6)
+    links = (("e0", "e1"),)
     cut = Document("d", "member", words, size=tiny.SIZE, entities=entities, links=links)
     page = page_of("spade-extraction", cut, 16, around=(2, 3))
     assert page.words.tolist() == [-1, 1, *[2] * 6, *[3] * 6, 4, -1]

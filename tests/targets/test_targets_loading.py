@@ -28,7 +28,9 @@ from audit.targets.interface import TrainingLoss
 from audit.targets.opening import device_named
 
 Break = Callable[[Path], object]
-CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer_config.json", "model.safetensors"
+CONFIG = "config.json"
+TOKENIZER = "tokenizer_config.json"
+WEIGHTS = "model.safetensors"
 
 
 @pytest.fixture
@@ -184,7 +186,8 @@ def test_the_unbroken_checkpoint_loads(folder):
 
 
 def test_a_sharded_checkpoint_is_the_same_model(folder, tmp_path):
-    whole, sharded = load(folder), tmp_path / "sharded"
+    whole = load(folder)
+    sharded = tmp_path / "sharded"
     whole.model.save_pretrained(sharded, max_shard_size="50KB")
     tiny.tokenizer().save_pretrained(sharded)
     assert len(list(sharded.glob("*.safetensors"))) > 1
@@ -406,10 +409,8 @@ def test_a_trainers_folder_of_shards_in_half_precision_loads(dtype, folder, tmp_
 
 def snapshot(folder: Path, cache: Path) -> Path:
     """The checkpoint as the hub's cache keeps it: links into the blobs beside the snapshots."""
-    place, blobs = (
-        cache / "models--org--name" / "snapshots" / "0a1b2c",
-        cache / "models--org--name" / "blobs",
-    )
+    place = cache / "models--org--name" / "snapshots" / "0a1b2c"
+    blobs = cache / "models--org--name" / "blobs"
     place.mkdir(parents=True)
     blobs.mkdir()
     for number, path in enumerate(sorted(folder.iterdir())):

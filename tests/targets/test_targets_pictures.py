@@ -46,7 +46,8 @@ def test_pages_that_differ_under_the_patches_only_are_the_same_picture(sides, si
     changed = page.copy()
     for x0, y0, x1, y1 in boxes.astype(int):
         changed[y0:y1, x0:x1] = 255 - changed[y0:y1, x0:x1]
-    sight, patched = ImageInput((size, size), "pixel_values", resample=resample), []
+    sight = ImageInput((size, size), "pixel_values", resample=resample)
+    patched = []
     for pixels in (page, changed):
         page_image = PageImageReader(lambda _, own=pixels: Image.fromarray(own), sight)(DOCUMENT)
         assert page_image is not None
@@ -98,7 +99,8 @@ def test_the_image_is_opened_late_and_once(checkpoints):
 
 
 def test_pixels_are_those_of_transformers_own_processor():
-    page, processor = tiny.page_image(DOCUMENT), LayoutLMv3ImageProcessorPil(apply_ocr=False)
+    page = tiny.page_image(DOCUMENT)
+    processor = LayoutLMv3ImageProcessorPil(apply_ocr=False)
     own = processor(page, return_tensors="np")["pixel_values"][0]
     page_image = PageImageReader(tiny.page_image, ImageInput((224, 224), "pixel_values", 197))(
         DOCUMENT
@@ -145,7 +147,8 @@ def test_the_checkpoints_own_scale_is_used(settings, scale, tmp_path):
     assert page is not None
     assert page.page_image is not None
     assert page.page_image.scale == scale
-    mean, std = np.array(scale.mean)[:, None, None], np.array(scale.std)[:, None, None]
+    mean = np.array(scale.mean)[:, None, None]
+    std = np.array(scale.std)[:, None, None]
     np.testing.assert_allclose(
         page.page_image.values(),
         (page.page_image.pixels * scale.factor - mean) / std,

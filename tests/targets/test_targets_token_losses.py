@@ -57,7 +57,8 @@ def own_loss(target: EncoderTarget, page: Encoding, embedded: torch.Tensor) -> t
 
 
 def test_the_loss_of_a_mixture_and_its_gradient_are_the_models_own_through_input_embeddings(target):
-    candidates, table = own_tokens(target)[:7], target.model.get_input_embeddings().weight.detach()
+    candidates = own_tokens(target)[:7]
+    table = target.model.get_input_embeddings().weight.detach()
     for page, positions in asked_pages(target):
         given = mixtures(len(positions), len(candidates))
         weights = torch.tensor(given, dtype=torch.float32, requires_grad=True)
@@ -91,7 +92,8 @@ def test_completions_of_several_tokens_have_the_training_loss_of_the_page_they_m
 
 def test_what_stands_at_the_unknown_positions_and_the_order_of_candidates_do_not_matter(tagger):
     page, positions = asked_pages(tagger)[0]
-    candidates, weights = own_tokens(tagger)[:6], mixtures(len(positions), 6)
+    candidates = own_tokens(tagger)[:6]
+    weights = mixtures(len(positions), 6)
     queries = [
         RelaxedLoss(page, positions, candidates, weights),
         RelaxedLoss(page.masked(positions), positions, candidates, weights),
@@ -117,7 +119,8 @@ def test_no_completion_no_position_and_one_candidate_are_taken(tagger):
 
 
 def test_relaxed_queries_leave_the_model_and_other_answers_as_they_were(target):
-    relaxed, exact = queries_of(target, RelaxedLoss)[:4], queries_of(target, CompletionLoss)[:4]
+    relaxed = queries_of(target, RelaxedLoss)[:4]
+    exact = queries_of(target, CompletionLoss)[:4]
     first = target.ask(exact)
     target.ask(relaxed)
     for a, b in zip(first, target.ask(exact), strict=True):
@@ -132,7 +135,8 @@ def test_relaxed_queries_leave_the_model_and_other_answers_as_they_were(target):
 
 def test_batches_shrink_when_memory_runs_out_and_mixtures_stay_with_their_pages(tagger):
     queries: Sequence[Any] = [*queries_of(tagger, RelaxedLoss)] * 4
-    expected, short = tagger.ask(queries), ShortOfMemory(tagger.forward._encoder, 300)
+    expected = tagger.ask(queries)
+    short = ShortOfMemory(tagger.forward._encoder, 300)
     tagger.forward._encoder = short
     for one, other in zip(expected, tagger.ask(queries), strict=True):
         np.testing.assert_allclose(other.gradient, one.gradient, rtol=1e-3, atol=1e-5)
@@ -151,7 +155,8 @@ def test_every_head_with_a_training_loss_answers_and_no_other_does():
 
 def test_a_page_with_nothing_to_read_spoils_no_other(tagger):
     queries: list[Any] = list(queries_of(tagger, RelaxedLoss)[:3])
-    expected, page = tagger.ask(queries), queries[1].page
+    expected = tagger.ask(queries)
+    page = queries[1].page
     queries[1] = replace(queries[1], page=replace(page, labels=np.full(len(page.ids), -100)))
     with pytest.warns(RuntimeWarning):
         found = tagger.ask(queries)
@@ -189,10 +194,8 @@ def plain_queries(target: EncoderTarget) -> list[TrainingLoss]:
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError, RuntimeError])
 def test_batches_shrink_when_memory_runs_out_and_answers_stay_the_same(tagger, error):
-    expected, short = (
-        tagger.ask(plain_queries(tagger)),
-        ShortOfMemory(tagger.forward._encoder, 700, error),
-    )
+    expected = tagger.ask(plain_queries(tagger))
+    short = ShortOfMemory(tagger.forward._encoder, 700, error)
     tagger.forward._encoder = short
     for one, other in zip(expected, tagger.ask(plain_queries(tagger)), strict=True):
         np.testing.assert_array_equal(one, other)

@@ -256,7 +256,8 @@ def test_linking_f1_counts_links_to_the_right_parent() -> None:
     # By hand: 60 true, 30 + 30 found right... of 15 pages each: right 15 + 30, found 30 + 45.
     def choose(number: int, page: Encoding) -> tuple[Any, Any]:
         _, links = truth(page)
-        children, read = np.flatnonzero(links >= 0), np.flatnonzero(links != NOT_READ)
+        children = np.flatnonzero(links >= 0)
+        read = np.flatnonzero(links != NOT_READ)
         if number % 2 == 0:
             links[children[0]] = read[-1]
         else:

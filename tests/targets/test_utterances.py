@@ -59,7 +59,8 @@ def queries_of(target: NluTarget, kind: type[ask.Query[Any]]) -> Sequence[ask.Qu
     queries: list[ask.Query[Any]] = []
     for document in nlu_models.documents():
         page = page_of(target, document)
-        n, candidates = len(page.ids), np.arange(1, 4 + len(page.ids))
+        n = len(page.ids)
+        candidates = np.arange(1, 4 + len(page.ids))
         if kind is ask.TagProbabilities:
             queries.append(ask.TagProbabilities(page))
         elif kind is ask.BestIntent:
@@ -147,7 +148,8 @@ def test_one_hot_weights_say_what_completions_and_candidates_say(target):
 
 def doubled_loss(target: NluTarget, query: ask.RelaxedLoss, weights: np.ndarray) -> float:
     """The same loss in double precision, computed the plain way."""
-    double, page = copy.deepcopy(target.model).double(), query.page
+    double = copy.deepcopy(target.model).double()
+    page = query.page
     with torch.no_grad():
         table = double.input_table()
         inputs = table[torch.from_numpy(page.ids)].clone()
@@ -155,7 +157,8 @@ def doubled_loss(target: NluTarget, query: ask.RelaxedLoss, weights: np.ndarray)
         if not query.mix_characters:
             shown[:, double.config.embedding_size :] = 0.0
         inputs[list(query.positions)] = torch.from_numpy(weights) @ shown
-        labels, intent = torch.from_numpy(page.labels)[None], torch.tensor([page.intent])
+        labels = torch.from_numpy(page.labels)[None]
+        intent = torch.tensor([page.intent])
         return float(double(None, labels, intent, inputs[None]).losses.detach())
 
 
@@ -168,8 +171,10 @@ def test_the_gradient_is_that_of_finite_differences(target, mixes):
     assert answer.loss == pytest.approx(doubled_loss(target, query, weights), rel=1e-5)
     step = 1e-5
     for place in np.ndindex(weights.shape):
-        up, down = weights.copy(), weights.copy()
-        up[place], down[place] = weights[place] + step, weights[place] - step
+        up = weights.copy()
+        down = weights.copy()
+        up[place] = weights[place] + step
+        down[place] = weights[place] - step
         slope = (doubled_loss(target, query, up) - doubled_loss(target, query, down)) / (2 * step)
         assert answer.gradient[place] == pytest.approx(slope, rel=1e-3, abs=1e-4)
 
@@ -369,11 +374,10 @@ def by_hand(crf: LinearChainCrf, emissions: np.ndarray) -> dict[tuple[int, ...],
     size=st.sampled_from([0.1, 1.0, 8.0]),
 )
 def test_partition_costs_and_marginals_are_those_of_all_sequences(n_tags, n_tokens, seed, size):
-    crf, emissions = (
-        made(n_tags, seed, size),
-        size * torch.randn(3, n_tokens, n_tags, dtype=torch.float64),
-    )
-    totals, tables = crf.log_partition(emissions).detach(), crf.marginals(emissions).detach()
+    crf = made(n_tags, seed, size)
+    emissions = size * torch.randn(3, n_tokens, n_tags, dtype=torch.float64)
+    totals = crf.log_partition(emissions).detach()
+    tables = crf.marginals(emissions).detach()
     for sentence, total, table in zip(emissions, totals, tables, strict=True):
         scores = by_hand(crf, sentence.numpy())
         expected = logsumexp([*scores.values()])
@@ -388,16 +392,16 @@ def test_partition_costs_and_marginals_are_those_of_all_sequences(n_tags, n_toke
 
 
 def test_in_single_precision_large_scores_neither_overflow_nor_vanish():
-    crf, emissions = made(6, 1, 5.0).float(), 200 * torch.randn(4, 20, 6)
+    crf = made(6, 1, 5.0).float()
+    emissions = 200 * torch.randn(4, 20, 6)
     with torch.no_grad():
-        single, double = (
-            crf.log_partition(emissions),
-            crf.double().log_partition(emissions.double()),
-        )
+        single = crf.log_partition(emissions)
+        double = crf.double().log_partition(emissions.double())
     np.testing.assert_allclose(single, double, rtol=1e-5)
 
 
 def test_the_gradient_of_the_partition_is_the_marginals():
-    crf, emissions = made(3, 2), torch.randn(2, 4, 3, dtype=torch.float64, requires_grad=True)
+    crf = made(3, 2)
+    emissions = torch.randn(2, 4, 3, dtype=torch.float64, requires_grad=True)
     (gradient,) = torch.autograd.grad(crf.log_partition(emissions).sum(), emissions)
     torch.testing.assert_close(gradient, crf.marginals(emissions).detach())

@@ -77,7 +77,8 @@ def test_a_large_model_keeps_its_half_precision(half, chat, corpus, monkeypatch)
         torch.float32,
     )
     assert target.model.get_input_embeddings().weight.dtype == torch.bfloat16
-    found, wanted = losses(target, corpus), losses(exact, corpus)
+    found = losses(target, corpus)
+    wanted = losses(exact, corpus)
     assert np.abs(found - wanted).max() < 0.05 * np.abs(wanted).max()
     document = corpus.of("member")[0]
     (reply,) = target.ask([Answer(page_view(corpus, document), document.questions[0].question)])
@@ -170,7 +171,8 @@ def test_weights_are_held_in_the_format_that_was_asked_for(asked, kind, tmp_path
     write = encoder_zoo.write_extractive if kind == "pointing" else text_zoo.write_text_model
     folder = write(tmp_path, "bert" if kind == "pointing" else "t5")
     load = load_extractive if kind == "pointing" else load_answering
-    exact, target = load(folder), load(in_format(open_checkpoint(folder), asked))
+    exact = load(folder)
+    target = load(in_format(open_checkpoint(folder), asked))
     assert target.card.dtype == asked
     assert str(target.model.get_input_embeddings().weight.dtype) == f"torch.{asked}"
     assert target.card.sha256 == exact.card.sha256

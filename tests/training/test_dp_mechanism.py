@@ -44,7 +44,8 @@ def trained_toy():
 
 
 def run(learner, parameters, units, chosen, random=None, contribute=None, clients=None):
-    contribute, random = contribute or gradients(learner, parameters), random or SystemRandom()
+    contribute = contribute or gradients(learner, parameters)
+    random = random or SystemRandom()
     run_mechanism(
         parameters,
         clients or [units],
@@ -134,8 +135,12 @@ def test_noise_is_drawn_anew_for_every_step_and_parameter() -> None:
 
 
 def test_every_unit_is_drawn_by_a_coin_of_its_own() -> None:
-    units, rounds, rate = toy.units(30), 600, 0.3
-    random, taken, sizes = SystemRandom(), np.zeros(len(units)), np.zeros(len(units) + 1)
+    units = toy.units(30)
+    rounds = 600
+    rate = 0.3
+    random = SystemRandom()
+    taken = np.zeros(len(units))
+    sizes = np.zeros(len(units) + 1)
     index = {unit.name: number for number, unit in enumerate(units)}
     for _ in range(rounds):
         drawn = sample_units([units], plan(sample_rate=rate), random)
@@ -150,13 +155,12 @@ def test_every_unit_is_drawn_by_a_coin_of_its_own() -> None:
 
 
 def test_the_number_of_units_that_were_drawn_divides_nothing() -> None:
-    units, counts = (
-        tuple(Unit(f"u{i}", (toy.document(f"u{i}", 1.0, 10.0),)) for i in range(8)),
-        set(),
-    )
+    units = tuple(Unit(f"u{i}", (toy.document(f"u{i}", 1.0, 10.0),)) for i in range(8))
+    counts = set()
     for seed in range(5):
         learner, parameters = trained_toy()
-        before, drawn = toy.values(parameters), int(SeededRandom(seed).coins(8, 0.5).sum())
+        before = toy.values(parameters)
+        drawn = int(SeededRandom(seed).coins(8, 0.5).sum())
         run(
             learner,
             parameters,
@@ -210,12 +214,15 @@ def test_a_contribution_that_is_not_finite_stops_the_training(local: bool) -> No
 def test_local_steps_are_those_of_a_fresh_adamw_from_where_the_round_began() -> None:
     learner, parameters = trained_toy()
     unit = DrawnUnit(((1.0, 2.0), (3.0, 4.0)), (0.25, 0.75))
-    before, found = toy.values(parameters), local_change(learner, parameters, unit, 1, 3, 0.1)
+    before = toy.values(parameters)
+    found = local_change(learner, parameters, unit, 1, 3, 0.1)
     assert (toy.values(parameters) == before).all()
 
     plain = toy.Line()
     optimizer = torch.optim.AdamW(plain.line.parameters(), lr=0.1)
-    x, y, weights = torch.tensor([1.0, 3.0]), torch.tensor([2.0, 4.0]), torch.tensor(unit.weights)
+    x = torch.tensor([1.0, 3.0])
+    y = torch.tensor([2.0, 4.0])
+    weights = torch.tensor(unit.weights)
     for _ in range(3):
         optimizer.zero_grad()
         (((plain(x) - y).square() / 2) * weights).sum().backward()
@@ -231,7 +238,8 @@ def test_local_steps_are_those_of_a_fresh_adamw_from_where_the_round_began() -> 
 def test_the_server_adds_the_mean_change_of_local_steps() -> None:
     learner, parameters = trained_toy()
     before = toy.values(parameters)
-    local, units = changes(learner, parameters), toy.units(4)
+    local = changes(learner, parameters)
+    units = toy.units(4)
     expected = sum(toy.values(local(draw_samples(learner, unit, 0, 0))) for unit in units)
     run(learner, parameters, units, plan(optimizer="add", n_units=4, steps=1), contribute=local)
     np.testing.assert_allclose(toy.values(parameters) - before, expected / 4, rtol=1e-5)
@@ -251,16 +259,13 @@ def test_one_client_is_the_central_mechanism_bit_for_bit() -> None:
 
 
 def test_units_are_drawn_by_their_client_s_coin_and_their_own() -> None:
-    units, rounds = toy.units(6), 3000
-    clients, chosen = (
-        [units[:3], units[3:5], units[5:]],
-        plan(n_units=6, sample_rate=0.2, client_rate=0.5),
-    )
-    random, taken, of_client = (
-        SystemRandom(),
-        dict.fromkeys((unit.name for unit in units), 0),
-        np.zeros(8),
-    )
+    units = toy.units(6)
+    rounds = 3000
+    clients = [units[:3], units[3:5], units[5:]]
+    chosen = plan(n_units=6, sample_rate=0.2, client_rate=0.5)
+    random = SystemRandom()
+    taken = dict.fromkeys((unit.name for unit in units), 0)
+    of_client = np.zeros(8)
     for _ in range(rounds):
         drawn = {unit.name for unit in sample_units(clients, chosen, random)}
         for name in drawn:

@@ -302,7 +302,8 @@ def test_the_ledger_keeps_parameters_and_the_optimizer(tmp_path):
             parameter.grad = torch.ones_like(parameter)
         optimizer.step()
 
-    one, other = fresh(), fresh()
+    one = fresh()
+    other = fresh()
     ledger = Ledger(tmp_path, every=0.0)
     for _ in range(3):
         ledger.spend()
@@ -337,7 +338,8 @@ def test_a_ledger_that_was_cut_back_is_refused(tmp_path):
         Ledger(tmp_path).restore(parameters, None)
 
 
-OTHER_WEIGHTS, VAST = "0" * 64, 10**400
+OTHER_WEIGHTS = "0" * 64
+VAST = 10**400
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,10 @@ def test_a_clients_coin_does_not_amplify_where_its_other_providers_show_that_it_
     The client's other providers push along the second axis, far beyond the noise: the sum tells in
     which rounds the client took part, and there the provider is protected by noise alone.
     """
-    rate, far = 0.2, 30.0
-    x, y = np.arange(-8, 9, 0.02), np.arange(-8, far + 8, 0.1)
+    rate = 0.2
+    far = 30.0
+    x = np.arange(-8, 9, 0.02)
+    y = np.arange(-8, far + 8, 0.1)
     absent = np.outer(norm.pdf(x), norm.pdf(y))
     without = (1 - rate) * absent + rate * np.outer(norm.pdf(x), norm.pdf(y - far))
     with_it = (1 - rate) * absent + rate * np.outer(norm.pdf(x - 1), norm.pdf(y - far))

@@ -52,7 +52,8 @@ def test_a_small_corpus_is_learnt(tmp_path: Path, recipe: NluRecipe) -> None:
 
 
 def test_the_same_arguments_give_the_same_weights(tmp_path: Path) -> None:
-    recipe, seeds = replace(SMALL, epochs=2, input_dropout=0.2, character_layer=True), (0, 0, 1)
+    recipe = replace(SMALL, epochs=2, input_dropout=0.2, character_layer=True)
+    seeds = (0, 0, 1)
     for place, seed in enumerate(seeds):
         fit_nlu(nlu_models.documents(), (), replace(recipe, seed=seed), tmp_path / str(place))
     first, again, other = (open_checkpoint(tmp_path / str(place)).sha256 for place in range(3))
@@ -66,7 +67,8 @@ def test_early_stopping_keeps_the_weights_of_the_lowest_validation_loss(tmp_path
         replace(document, intent="Rate") for document in documents if document.intent != "Rate"
     ]
     stopping = replace(SMALL, epochs=40, patience=3)
-    target, history = fit_nlu(documents, wrong, stopping, tmp_path), history_of(tmp_path)
+    target = fit_nlu(documents, wrong, stopping, tmp_path)
+    history = history_of(tmp_path)
     losses = [epoch["eval_loss"] for epoch in history]
     best = int(np.argmin(losses))
     assert len(history) == best + 1 + 3 < 40
@@ -133,7 +135,8 @@ def test_membership_of_utterances_is_measured(tmp_path: Path) -> None:
     fit_nlu(
         members, (), replace(SMALL, epochs=60, hidden_size=16), tmp_path, labels=nlu_models.TAGS
     )
-    case, attack = Case(load_nlu(tmp_path), nlu_models.corpus(drawn)), MembershipInference()
+    case = Case(load_nlu(tmp_path), nlu_models.corpus(drawn))
+    attack = MembershipInference()
     assert why(attack, case, "model") is None
     trials = attack.trials(case)
     assert len(trials) == 40

@@ -127,7 +127,8 @@ def test_the_adapters_own_weights_teach_nothing_to_what_is_trained_like_it(base,
 
 
 def test_a_key_knows_the_adapter(base, adapter, tmp_path, wrapped):
-    corpus, short = load_corpus(tiny.corpus(tmp_path / "data")), Recipe(epochs=1)
+    corpus = load_corpus(tiny.corpus(tmp_path / "data"))
+    short = Recipe(epochs=1)
     folders = {
         train_baseline(start, corpus, tmp_path / "out", recipe=short)[0]
         for start in (base, adapter, base)
@@ -262,7 +263,8 @@ def queries_of(opened: Session) -> list[Any]:
 
 def test_training_says_which_base_is_missing(adapter, tmp_path):
     corpus = load_corpus(tiny.corpus(tmp_path / "data"))
-    settings, lost = json.loads((adapter / "adapter_config.json").read_text()), tmp_path / "lost"
+    settings = json.loads((adapter / "adapter_config.json").read_text())
+    lost = tmp_path / "lost"
     lost.mkdir()
     (lost / "adapter_config.json").write_text(
         json.dumps({**settings, "base_model_name_or_path": None})
@@ -275,7 +277,8 @@ def test_training_says_which_base_is_missing(adapter, tmp_path):
 
 
 def test_the_audited_adapter_itself_is_no_baseline_merged_or_not(adapter, base, tmp_path):
-    data, merged = tiny.corpus(tmp_path / "data"), tmp_path / "merged"
+    data = tiny.corpus(tmp_path / "data")
+    merged = tmp_path / "merged"
     load(adapter, labels=tiny.LABELS).model.save_pretrained(merged)
     tiny.tokenizer().save_pretrained(merged)
     copy = Path(shutil.copytree(adapter, tmp_path / "copy"))

@@ -32,7 +32,8 @@ def trained(start, samples, recipe=RECIPE, prompt=None, **more):
 def test_an_answer_is_memorised_after_enough_steps_and_survives_saving(start, pages, tmp_path):
     sample = samples_of(pages, pages.of("member"))[0]
     query = Answer(sample.view, sample.question)
-    loss, before = AnswerLoss(sample.view, sample.question, sample.answer), load_answering(start)
+    loss = AnswerLoss(sample.view, sample.question, sample.answer)
+    before = load_answering(start)
     target, _ = trained(start, [sample], replace(RECIPE, epochs=160))
     save_answering(target.model, start, tmp_path / "saved")
     again = load_answering(tmp_path / "saved")
@@ -48,7 +49,8 @@ def test_an_answer_is_memorised_after_enough_steps_and_survives_saving(start, pa
     "make", [make_vit_decoder, make_pix2struct, make_chat, make_vt5, make_udop]
 )
 def test_every_family_learns_and_is_saved_whole(make, pages, tmp_path):
-    samples, start = samples_of(pages, pages.of("member"))[:2], make(tmp_path / "start")
+    samples = samples_of(pages, pages.of("member"))[:2]
+    start = make(tmp_path / "start")
     prompt = "Question: {question} Answer:" if make is make_vit_decoder else None
     target, losses = trained(start, samples, replace(RECIPE, epochs=16), prompt)
     assert losses[-1] < 0.95 * losses[0]
@@ -69,7 +71,8 @@ def test_the_loss_falls_over_the_epochs_and_each_is_told(start, pages):
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_one_others(start, pages):
-    samples, recipe = samples_of(pages, pages.of("member")), replace(RECIPE, epochs=1, batch_size=2)
+    samples = samples_of(pages, pages.of("member"))
+    recipe = replace(RECIPE, epochs=1, batch_size=2)
     state = torch.get_rng_state()
     first, again, other = (
         weights(trained(start, samples, replace(recipe, seed=seed))[0]) for seed in (0, 0, 1)

@@ -158,7 +158,8 @@ def test_copies_of_audited_documents_are_left_out(pages):
 
 def test_copies_without_words_are_known_by_their_image(tmp_path):
     """A Donut needs no words: what the page says is in its image alone."""
-    made, wordless = asked_pages.corpus(tmp_path, members=2, heldout=0, public=2), []
+    made = asked_pages.corpus(tmp_path, members=2, heldout=0, public=2)
+    wordless = []
     for document in made.documents:
         tiny.page_image(document).save(tmp_path / document.image)
         questions = tuple(replace(question, entity=None) for question in document.questions)
@@ -177,10 +178,8 @@ def test_a_tagger_gets_baselines_too(checkpoints, tmp_path):
     )
     made = load(folder, labels=tiny.LABELS)
     assert (made.card.task, made.labels) == ("token-classification", tiny.LABELS)
-    before, after = (
-        load(checkpoints("layoutlm", "mlm", 3)).model.state_dict(),
-        made.model.state_dict(),
-    )
+    before = load(checkpoints("layoutlm", "mlm", 3)).model.state_dict()
+    after = made.model.state_dict()
     assert any(not torch.equal(after[name], before[name]) for name in after if name in before)
 
 

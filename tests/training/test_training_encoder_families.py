@@ -111,11 +111,10 @@ def test_private_training_takes_the_gradient_of_each_page(
     units = dp_learners.units_of(learner, corpus.of("member")[:2])
     learner.model.eval()
     for unit in units:
-        found, batch = (
-            gradient_of(learner, chosen.parameters, unit, 8),
-            learner.collate(unit.samples),
-        )
-        loss, own = learner.losses(batch).sum(), learner.model(**own_of(head, batch)).loss
+        found = gradient_of(learner, chosen.parameters, unit, 8)
+        batch = learner.collate(unit.samples)
+        loss = learner.losses(batch).sum()
+        own = learner.model(**own_of(head, batch)).loss
         assert float(loss.detach()) == pytest.approx(float(own.detach()), rel=1e-4)
         gradients = torch.autograd.grad(loss, [*chosen.parameters.values()])
         for name, one in zip(chosen.parameters, gradients, strict=True):

@@ -51,10 +51,8 @@ def test_a_tiny_model_learns_to_read_numbers_on_pages_it_never_saw(tmp_path, fam
             )
         )
 
-    before, losses = (
-        right(),
-        fit_extractive(target, [page_with_number(rng)[0] for _ in range(128)], RECIPE),
-    )
+    before = right()
+    losses = fit_extractive(target, [page_with_number(rng)[0] for _ in range(128)], RECIPE)
     assert before < 0.5
     assert right() > 0.9  # by chance one word in seven
     assert len(losses) == RECIPE.epochs
@@ -80,7 +78,8 @@ def bare_start(folder):
 
 
 def test_a_model_without_the_head_is_given_one_and_trained(pages, tmp_path):
-    start, recipe = bare_start(tmp_path / "start"), replace(RECIPE, epochs=1)
+    start = bare_start(tmp_path / "start")
+    recipe = replace(RECIPE, epochs=1)
     for name in ("one", "two"):
         retrain(Retraining(recipe), start, pages, pages.of("public"), tmp_path / name)
     assert is_extractive(tmp_path / "one")

@@ -39,10 +39,12 @@ def test_the_loss_of_a_masked_language_model_falls_within_few_epochs(family):
 
 
 def test_a_token_classifier_learns_its_tags_and_the_papers_two_epochs_are_kept():
-    members, others = _pages(tiny.documents(members=12, heldout=0, public=0), tiny.LABELS), None
+    members = _pages(tiny.documents(members=12, heldout=0, public=0), tiny.LABELS)
+    others = None
     others = _pages(tiny.documents(members=0, heldout=6, public=0, seed=1), tiny.LABELS)
     recipe = Recipe(epochs=8, learning_rate=3e-3, batch_size=4)
-    model, watch = tiny.model("layoutlm", "token-classification"), BestEpochs(lambda: None)
+    model = tiny.model("layoutlm", "token-classification")
+    watch = BestEpochs(lambda: None)
     fit(
         model,
         tiny.tokenizer(),
@@ -117,8 +119,10 @@ def test_masks_are_berts_and_never_touch_special_tokens_or_padding():
         original = np.full(batch["input_ids"].shape, tokenizer.pad_token_id)
         for row, page in enumerate(pages):
             original[row, : len(page.ids)] = page.ids
-        ids, labels = batch["input_ids"].numpy(), batch["labels"].numpy()
-        special, read = np.isin(original, tokenizer.all_special_ids), labels != NOT_READ
+        ids = batch["input_ids"].numpy()
+        labels = batch["labels"].numpy()
+        special = np.isin(original, tokenizer.all_special_ids)
+        read = labels != NOT_READ
         assert not (read & special).any()
         assert (labels[read] == original[read]).all()
         assert (ids[~read] == original[~read]).all()
@@ -136,7 +140,8 @@ def test_masks_are_berts_and_never_touch_special_tokens_or_padding():
 def test_a_batch_is_padded_to_its_longest_page_only():
     pages = sorted(_pages(tiny.documents()), key=lambda page: len(page.ids))[:2]
     collator = Collator(family_named("layoutlm"), tiny.tokenizer(), 0.15, seed=0)
-    batch, lengths = collator(pages), [len(page.ids) for page in pages]
+    batch = collator(pages)
+    lengths = [len(page.ids) for page in pages]
     assert (batch["input_ids"].shape, batch["bbox"].shape) == (
         (2, max(lengths)),
         (2, max(lengths), 4),

@@ -139,10 +139,8 @@ def test_a_fine_tuned_model_that_gained_its_images_can_be_audited(checkpoints, t
 def test_the_public_model_of_a_checkpoint_that_sees_is_trained_on_images_and_keyed_by_them(
     checkpoints, tmp_path
 ):
-    pretrained, documents = (
-        checkpoints("docaudit-layoutlm-image", "mlm"),
-        with_names(tiny.documents(0, 0, 6)),
-    )
+    pretrained = checkpoints("docaudit-layoutlm-image", "mlm")
+    documents = with_names(tiny.documents(0, 0, 6))
 
     def other_page(document):
         return tiny.page_image(replace(document, id="other"))
@@ -166,10 +164,8 @@ def test_a_roberta_becomes_the_public_model_of_a_layoutlmv3_which_has_no_such_he
     folder = fit_public_mlm(
         checkpoints("roberta", "mlm"), tiny.documents(0, 0, 6), tmp_path, recipe=RECIPE
     )
-    public, target = (
-        load(folder),
-        load(checkpoints("layoutlmv3", "token-classification"), images=tiny.page_image),
-    )
+    public = load(folder)
+    target = load(checkpoints("layoutlmv3", "token-classification"), images=tiny.page_image)
     assert public.encoder.tokenizer.get_vocab() == target.encoder.tokenizer.get_vocab()
     page = target.encode(with_names(tiny.documents(1, 0, 0))[0])
     assert page.ids.tolist() == public.encode(tiny.documents(1, 0, 0)[0]).ids.tolist()
@@ -186,10 +182,8 @@ def test_a_roberta_becomes_the_public_model_of_a_layoutlmv3_which_has_no_such_he
 
 @pytest.fixture(scope="module")
 def seen_target(checkpoints, tiny_corpus):
-    corpus, folder = (
-        load_corpus(tiny_corpus),
-        checkpoints("docaudit-layoutlm-image", "token-classification"),
-    )
+    corpus = load_corpus(tiny_corpus)
+    folder = checkpoints("docaudit-layoutlm-image", "token-classification")
     return load(folder, images=partial(open_image, corpus)), folder, corpus
 
 
@@ -255,9 +249,11 @@ def test_what_would_become_a_public_model_with_another_sight_is_refused_before_t
 ):
     """For `benchmarks/tools/tune_attack.py`, which trains the shadow target first."""
     corpus = Corpus(None, Manifest(1, "tiny", Task("mlm"), Membership("random")), (), "c" * 64)
-    own, pretrained = "docaudit-layoutlm-image", tmp_path / "pretrained"
+    own = "docaudit-layoutlm-image"
+    pretrained = tmp_path / "pretrained"
     with_own_scale(tiny.checkpoint(pretrained, own, "mlm", 7), "processor_config.json")
-    tagger, masked = checkpoints(own, "token-classification"), checkpoints(own, "mlm")
+    tagger = checkpoints(own, "token-classification")
+    masked = checkpoints(own, "mlm")
     with pytest.raises(TargetError, match=r"reference pretrained: .* sees page images"):
         pretrained_of(load(tagger), tagger, corpus, {"pretrained": [pretrained]})
     # One that proposes its own candidates needs no public model, and one that sees as the target

@@ -31,7 +31,9 @@ SAMPLES = Path(__file__).parents[2] / "sample_models"
 def noisy(source: Path, copy: Path, noise: float | str) -> Path:
     """A checkpoint with relative noise on every tensor, or rounded to a number format."""
     shutil.copytree(source, copy)
-    name, generator, changed = "model.safetensors", torch.Generator().manual_seed(0), {}
+    name = "model.safetensors"
+    generator = torch.Generator().manual_seed(0)
+    changed = {}
     for key, tensor in load_file(source / name).items():
         if not tensor.is_floating_point():
             changed[key] = tensor
@@ -46,7 +48,8 @@ def noisy(source: Path, copy: Path, noise: float | str) -> Path:
 
 
 def opened(sample: str, **references: Path) -> Session:
-    folder, given = SAMPLES / sample, {name: [path] for name, path in references.items()}
+    folder = SAMPLES / sample
+    given = {name: [path] for name, path in references.items()}
     return open_session(
         ScanOptions(folder / "model", folder / "data", Path(), budget="quick", references=given)
     )
@@ -121,7 +124,8 @@ def test_one_epoch_is_enough_to_be_told_from_what_a_model_was_trained_from(learn
 
 
 def test_models_of_another_form_are_not_compared(checkpoints):
-    tagger, masked = checkpoints("layoutlm", "token-classification"), checkpoints("layoutlm", "mlm")
+    tagger = checkpoints("layoutlm", "token-classification")
+    masked = checkpoints("layoutlm", "mlm")
     assert distance_of_weights(tagger, masked.parent / "nothing") is None
     assert distance_of_weights(masked, SAMPLES / "letters" / "model") is None
     assert distance_of_weights(tagger, tagger) == 0

@@ -62,7 +62,8 @@ def test_an_owner_trains_it_with_the_command_and_scans_with_it(data, model, tmp_
     ]
     assert docaudit(*arguments, "--device", "cpu").exit_code == 0
     (folder,) = tmp_path.glob("baselines/baseline-*")
-    own, audited = load_nlu(folder), load_nlu(model)
+    own = load_nlu(folder)
+    audited = load_nlu(model)
     assert (own.labels, own.intents) == (audited.labels, audited.intents)
     sizes = ("embedding_size", "hidden_size", "state_dropout", "input_dropout")
     assert all(

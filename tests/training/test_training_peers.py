@@ -21,7 +21,8 @@ def corpus(tiny_corpus):
 
 
 def references(corpus, target_dir, cache, **given):
-    places, target = {name: [folder] for name, folder in given.items()}, load(target_dir)
+    places = {name: [folder] for name, folder in given.items()}
+    target = load(target_dir)
     return complete(
         prepare(USES, target, target_dir, corpus, places), USES, target, cache, 0, SILENT
     ).references
@@ -58,7 +59,8 @@ def test_a_checkpoint_of_another_family_or_vocabulary_is_no_reference(
     other = tiny.checkpoint(tmp_path / "other", "layoutlm", "mlm", 1)
     settings = json.loads((other / "tokenizer.json").read_text())
     vocabulary = settings["model"]["vocab"]
-    vocabulary["a"], vocabulary["b"] = vocabulary["b"], vocabulary["a"]
+    vocabulary["a"] = vocabulary["b"]
+    vocabulary["b"] = vocabulary["a"]
     (other / "tokenizer.json").write_text(json.dumps(settings))
     assert references(corpus, target, tmp_path, pretrained=other).pretrained is None
     with pytest.raises(TargetError, match="other tokens"):

@@ -18,7 +18,8 @@ CORPUS = Corpus(None, MANIFEST, tiny.documents(members=6, heldout=6, public=24),
 
 
 def _shadow(target_dir, pretrained, cache, **more):
-    target, members = load(target_dir), halves(CORPUS, 0.5, 0).members
+    target = load(target_dir)
+    members = halves(CORPUS, 0.5, 0).members
     return target, fit_shadow(
         target, target_dir, pretrained, CORPUS, members, cache, recipe=RECIPE, **more
     )
@@ -65,10 +66,8 @@ def test_too_few_public_documents_are_refused_with_their_number():
 
 
 def test_it_is_trained_on_its_members_and_kept_by_content(checkpoints, tmp_path, monkeypatch):
-    tagger, pretrained = (
-        checkpoints("layoutlm", "token-classification", 1),
-        checkpoints("layoutlm", "mlm", 3),
-    )
+    tagger = checkpoints("layoutlm", "token-classification", 1)
+    pretrained = checkpoints("layoutlm", "mlm", 3)
     seen = []
     fit = shadow.fit
 

@@ -49,7 +49,8 @@ def test_a_tiny_corpus_is_learned_by_heart(family, head, tmp_path):
         for weights in model.parameters():
             if weights.ndim > 1:
                 weights *= 0.1  # as large as they usually are at the start: dot products of larger ones do not learn
-    pages, recipe = pages_of(head), Recipe(epochs=40, learning_rate=5e-3, batch_size=2)
+    pages = pages_of(head)
+    recipe = Recipe(epochs=40, learning_rate=5e-3, batch_size=2)
     watch = BestEpochs(lambda: None)
     fitted = fit(
         model,
@@ -99,7 +100,8 @@ def test_a_batch_is_what_the_models_take_and_none_is_one_beyond_its_longest_page
 @pytest.mark.parametrize(("family", "head"), PAIRS)
 def test_the_loss_of_an_epoch_is_that_of_the_audit(family, head):
     """One page a batch, nothing learned: the mean of the pages' losses, as the attack asks for them."""
-    model, pages = tiny.model(family, head), pages_of(head)
+    model = tiny.model(family, head)
+    pages = pages_of(head)
     fitted = fit(
         model,
         tiny.tokenizer(),

@@ -189,10 +189,8 @@ def test_a_damaged_plan_is_an_error(tmp_path, content):
 
 
 def test_taggers_are_split_too(checkpoints, tmp_path):
-    corpus, recipe = (
-        load_corpus(tiny.corpus(tmp_path / "data", members=10)),
-        Recipe(epochs=1, batch_size=8),
-    )
+    corpus = load_corpus(tiny.corpus(tmp_path / "data", members=10))
+    recipe = Recipe(epochs=1, batch_size=8)
     found = train_splits(
         checkpoints("layoutlm", "mlm", 3), corpus, tmp_path / "out", count=2, recipe=recipe
     )

@@ -24,7 +24,8 @@ def test_a_baseline_learns_its_pages_and_is_saved_with_its_processor(family, pag
     prompt = ZOO[family].prompt
     given = TrainingRecipe(epochs=12, batch_size=4, learning_rate=1e-2, prompt=prompt)
     corpus = replace(pages, manifest=replace(pages.manifest, recipe=given))
-    documents, start = corpus.of("member")[:2], vlms(family)
+    documents = corpus.of("member")[:2]
+    start = vlms(family)
     retrain(Retraining(recipe_for(corpus)), start, corpus, documents, tmp_path / "baseline")
     before, after = (
         load_answering(folder, prompt=prompt) for folder in (start, tmp_path / "baseline")
@@ -39,7 +40,8 @@ def test_a_baseline_learns_its_pages_and_is_saved_with_its_processor(family, pag
 
 def test_a_recipes_system_turn_is_trained_with(vlms, pages, tmp_path):
     given = TrainingRecipe(epochs=3, batch_size=4, learning_rate=1e-3, system="Read the bill.")
-    plain, weights = replace(given, system=None), []
+    plain = replace(given, system=None)
+    weights = []
     for number, recipe in enumerate((given, plain)):
         corpus = replace(pages, manifest=replace(pages.manifest, recipe=recipe))
         folder = tmp_path / str(number)

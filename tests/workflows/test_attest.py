@@ -43,7 +43,8 @@ MUTATIONS = 50
 
 def write_keys(folder: Path) -> tuple[Path, Path]:
     key = Ed25519PrivateKey.generate()
-    private, public = folder / "key.pem", folder / "pub.pem"
+    private = folder / "key.pem"
+    public = folder / "pub.pem"
     private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     public.write_bytes(
         key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
@@ -106,7 +107,8 @@ def test_a_statement_names_everything_that_the_verdict_is_about(signed):
 
 
 def test_what_was_attested_is_verified(signed, keys):
-    model, data = signed.parent / "model", signed.parent / "data"
+    model = signed.parent / "model"
+    data = signed.parent / "data"
     result = docaudit("verify", signed, "--pub", keys[1], "--model", model, "--data", data)
     assert result.exit_code == 0, result.output
     assert "report.pdf embeds this record and its policy" in result.output
@@ -337,7 +339,8 @@ def leaves(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
 def mutate(content: Any, rng: random.Random) -> Any:
     """The content with one number, text or entry changed, added or taken out."""
     changed = copy.deepcopy(content)
-    path, inner = rng.choice(list(leaves(changed))), changed
+    path = rng.choice(list(leaves(changed)))
+    inner = changed
     for part in path[:-1]:
         inner = inner[part]
     value = inner[path[-1]]
@@ -364,8 +367,10 @@ def test_no_change_of_a_record_or_of_its_attestation_goes_unseen(signed, out, ke
         name: (out / name).read_bytes()
         for name in ("record.json", FILE_NAME, "report.pdf", "report.html")
     }
-    record, statement = json.loads(whole["record.json"]), statement_of(out)
-    envelope, unseen = json.loads(whole[FILE_NAME]), []
+    record = json.loads(whole["record.json"])
+    statement = statement_of(out)
+    envelope = json.loads(whole[FILE_NAME])
+    unseen = []
     for number in range(first, first + MUTATIONS):
         rng = random.Random(number)
         kind = ("record", "record", "record", "record", "record", "statement", "envelope", "bytes")[
@@ -373,10 +378,8 @@ def test_no_change_of_a_record_or_of_its_attestation_goes_unseen(signed, out, ke
         ]
         name = FILE_NAME
         if kind == "record":
-            name, content = (
-                "record.json",
-                (json.dumps(mutate(record, rng), indent=1) + "\n").encode(),
-            )
+            name = "record.json"
+            content = (json.dumps(mutate(record, rng), indent=1) + "\n").encode()
         elif kind == "statement":
             payload = base64.b64encode(
                 json.dumps(mutate(statement, rng), separators=(",", ":")).encode()

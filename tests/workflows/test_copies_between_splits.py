@@ -39,7 +39,8 @@ def with_copies(data: Path, out: Path, share: float) -> Path:
     """A copy of a data set in which that share of the held-out documents are member documents under another id."""
     shutil.copytree(data, out, ignore=shutil.ignore_patterns("documents.jsonl"))
     corpus = manifests.load(data)
-    members, heldout = corpus.of("member"), corpus.of("heldout")
+    members = corpus.of("member")
+    heldout = corpus.of("heldout")
     count = round(share * len(heldout))
     copies = [
         replace(one, id=two.id, split="heldout")
@@ -112,10 +113,8 @@ def test_a_few_copies_are_left_out_and_counted(checkpoints, tmp_path):
 
 
 def test_a_plan_says_that_copies_confound_what_is_compared(tmp_path):
-    corpus, policy = (
-        manifests.load(with_copies(LETTERS / "data", tmp_path / "data", 1.0)),
-        policies.load("default"),
-    )
+    corpus = manifests.load(with_copies(LETTERS / "data", tmp_path / "data", 1.0))
+    policy = policies.load("default")
     found = plan.plan_limits(
         corpus, policy, "standard", at_most(corpus, "standard"), {}, find_copies(corpus)
     )

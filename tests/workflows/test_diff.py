@@ -52,10 +52,8 @@ def policy(tmp_path):
 def fields(hits, seed=0, others=0):
     """Values of fields of N member documents and as many others; so many of either are found."""
     values = np.concatenate([np.arange(N) < hits, np.arange(N) < others])
-    names, order = (
-        [f"d{place}/e" for place in range(2 * N)],
-        np.random.default_rng(seed).permutation(2 * N),
-    )
+    names = [f"d{place}/e" for place in range(2 * N)]
+    order = np.random.default_rng(seed).permutation(2 * N)
     return UnitScores(
         [names[place] for place in order],
         [names[place] for place in order],
@@ -74,7 +72,8 @@ def both(old_hits, new_hits, error=0.04, others=(0, 0)):
 
 def areas(*shifts):
     """Two scans of an area whose member documents lie this far from the others, with the values of units."""
-    member, noise = np.arange(2 * N) < N, np.random.default_rng(0).normal(size=2 * N)
+    member = np.arange(2 * N) < N
+    noise = np.random.default_rng(0).normal(size=2 * N)
     names = [f"d{place}" for place in range(2 * N)]
     columns = [UnitScores(names, names, member, noise + shift * member, "auc") for shift in shifts]
     values = [
@@ -98,7 +97,8 @@ USELESS = (share("masked_token_accuracy", 3, 5000, 0.05, "chance"),)
 OLDER = scan(membership(auc(0.9, name="low_fpr_advantage")))
 OLDER = replace(OLDER, environment=replace(OLDER.environment, docaudit="0.0.9"))
 RENAMED = "the record has no such number; another version of docaudit may call it otherwise"
-RENAMED_NEW, RENAMED_OLD = f"NEW: {RENAMED}", f"OLD: {RENAMED}"
+RENAMED_NEW = f"NEW: {RENAMED}"
+RENAMED_OLD = f"OLD: {RENAMED}"
 MANY = tuple(f"auc.{place}" for place in range(8))
 
 
@@ -324,10 +324,8 @@ def test_other_references_are_noted(tmp_path):
 
 def test_values_of_another_scan_are_not_taken_for_this_one(tmp_path):
     (old, new), scores = both(50, 62)
-    found_in, place = (
-        saved(tmp_path / "old", old, scores[0]),
-        saved(tmp_path / "new", new, scores[1]),
-    )
+    found_in = saved(tmp_path / "old", old, scores[0])
+    place = saved(tmp_path / "new", new, scores[1])
     records.write(scan(reconstruction(0.9)), place / "record.json")
     assert not change(diff_scans(found_in, place), "excess_pr.unique").paired
 
@@ -422,7 +420,8 @@ def test_false_alarms_of_whole_comparisons_stay_rare(tmp_path):
     """Two models that find each field with the same chance, three groups of fields: a diff says a word in few of 30."""
     rng = np.random.default_rng(3)
     names = ("excess_pr.unique", "excess_pr.unique.lowest_loss", "excess_pr.repeated")
-    labels, alarms = [f"d{place}" for place in range(24)], 0
+    labels = [f"d{place}" for place in range(24)]
+    alarms = 0
     for index in range(30):
         sides = []
         for side in "ab":
@@ -541,7 +540,8 @@ def test_an_older_record_is_compared_and_its_version_said(tmp_path):
     old = json.loads(records.dumps(scan(reconstruction(0.1))))
     for later in ("left_out", "dp", "bounds", "policy", "audit", "derived_by"):
         old.pop(later)
-    old["environment"]["docaudit"], old["battery"] = "0.0.9", ["reconstruction"]
+    old["environment"]["docaudit"] = "0.0.9"
+    old["battery"] = ["reconstruction"]
     new = scan(reconstruction(0.6), membership(auc(0.5)))
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "record.json").write_text(json.dumps(old))

@@ -121,10 +121,8 @@ def test_the_gate_with_a_baseline(tmp_path, policy, extra, old, new, code, reaso
 
 
 def test_a_pass_with_a_regression_is_violated(tmp_path, policy):
-    old, new = (
-        scan(reconstruction(0.1), membership(auc(0.5))),
-        scan(reconstruction(0.4), membership(auc(0.5))),
-    )
+    old = scan(reconstruction(0.1), membership(auc(0.5)))
+    new = scan(reconstruction(0.4), membership(auc(0.5)))
     verdict = gated(tmp_path, policy, old, new)
     assert (verdict.overall, verdict.exit_code) == ("violated", 10)
     assert verdict.reason.startswith(

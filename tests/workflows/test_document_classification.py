@@ -53,7 +53,9 @@ class Fixed:
     labels = encoder_zoo.CLASSES
 
     def __init__(self, target: EncoderTarget, right: set[int]) -> None:
-        self.card, self.encode, self._right = target.card, target.encode, right
+        self.card = target.card
+        self.encode = target.encode
+        self._right = right
 
     def ask(self, queries):
         return [
@@ -77,7 +79,8 @@ def test_accuracy_is_measured_against_naming_the_commonest_class(corpus, model):
 def test_pages_of_a_class_that_the_model_lacks_are_counted_and_left_out_and_refused_where_no_member_is_left(
     model, tmp_path
 ):
-    made, task = list(documents()), Task("document-classification", (*encoder_zoo.CLASSES, "memo"))
+    made = list(documents())
+    task = Task("document-classification", (*encoder_zoo.CLASSES, "memo"))
     manifest = Manifest(schema=1, name="pages", task=task, membership=Membership("random"))
     for place, split in ((12, "heldout"), (2, "member")):
         changed = [*made]

@@ -52,7 +52,8 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def drawn(tiny_corpus: Path, tmp_path: Path) -> Path:
     """A data set whose membership docaudit drew."""
     data = shutil.copytree(tiny_corpus, tmp_path / "data")
-    corpus, membership = manifests.load(data), Membership("random", DAY, "docaudit import")
+    corpus = manifests.load(data)
+    membership = Membership("random", DAY, "docaudit import")
     manifests.write(data, replace(corpus.manifest, membership=membership), corpus.documents)
     return data
 
@@ -115,10 +116,8 @@ def test_page_one_and_the_console_say_that_membership_was_drawn(drawn: Path, cap
     ],
 )
 def test_a_draw_is_a_day_and_one_of_docaudits_commands(drawn: Path, lines: str) -> None:
-    settings, dated = (
-        (drawn / "manifest.toml").read_text(),
-        f'drawn = "{DAY}"\ndrawn_by = "docaudit import"',
-    )
+    settings = (drawn / "manifest.toml").read_text()
+    dated = f'drawn = "{DAY}"\ndrawn_by = "docaudit import"'
     assert dated in settings
     (drawn / "manifest.toml").write_text(settings.replace(dated, lines))
     with pytest.raises(ManifestError, match=r"membership"):

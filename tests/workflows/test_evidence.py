@@ -29,7 +29,8 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def scan(checkpoints, data):
-    model, public = checkpoints("layoutlm", "mlm", 1), checkpoints("layoutlm", "mlm", 3)
+    model = checkpoints("layoutlm", "mlm", 1)
+    public = checkpoints("layoutlm", "mlm", 3)
 
     def run(out, *more):
         fixed = (
@@ -55,7 +56,8 @@ def scanned(scan, tmp_path):
     """
     before = os.umask(0)
     try:
-        out, kept = tmp_path / "out", tmp_path / "deep" / "kept"
+        out = tmp_path / "out"
+        kept = tmp_path / "deep" / "kept"
         scan(out, "--evidence", kept)
         output = docaudit("report", out, "--reveal", "--evidence", kept).output
     finally:
@@ -192,7 +194,8 @@ def test_a_sweep_keeps_the_evidence_of_every_checkpoint_apart(checkpoints, data,
 def test_a_second_run_says_that_its_outcomes_were_read_from_the_journal_and_when_they_were_computed(
     scan, tmp_path
 ):
-    first, timing = scan(tmp_path), records.read(tmp_path).timing
+    first = scan(tmp_path)
+    timing = records.read(tmp_path).timing
     assert timing.outcomes > 0
     assert (timing.resumed, timing.oldest, timing.origin) == (0, None, "")
     assert "journal" not in first
@@ -200,7 +203,8 @@ def test_a_second_run_says_that_its_outcomes_were_read_from_the_journal_and_when
     (journal,) = (tmp_path / "evidence").glob("journal-*.jsonl")
     journal.with_suffix(".begun").write_text("2026-01-05T23:59:00+00:00")
     os.utime(journal, (0, dt.datetime(2026, 1, 6, 8, tzinfo=dt.UTC).timestamp()))
-    second, again = scan(tmp_path), records.read(tmp_path).timing
+    second = scan(tmp_path)
+    again = records.read(tmp_path).timing
     count = f"{again.outcomes:,} of {again.outcomes:,} outcomes"
     said = f"{count} were computed from 2026-01-05 to 2026-01-06 and read from the journal"
     assert again.origin == said
@@ -299,7 +303,8 @@ def test_a_journal_is_private_from_its_first_byte_on(tmp_path):
 
 def test_report_prints_no_exit_code_that_it_does_not_return(tmp_path):
     records.write(example_records.CASES["violated"]()[0], tmp_path / "record.json")
-    reported, gated = docaudit("report", tmp_path), docaudit("gate", tmp_path)
+    reported = docaudit("report", tmp_path)
+    gated = docaudit("gate", tmp_path)
     assert (reported.exit_code, gated.exit_code) == (0, 10)
     assert "EXCEEDED" in reported.output
     assert "exit code" not in reported.output

@@ -60,7 +60,8 @@ def units_of(trials):
 @given(sides, st.integers(2, 12), st.integers(0, 99), st.sampled_from([0.25, 1.0]))
 def test_so_many_documents_are_tried_half_of_each_side(units, documents, seed, share):
     trials = trials_of(units)
-    there, taken = units_of(trials), units_of(sample(trials, share, seed, documents))
+    there = units_of(trials)
+    taken = units_of(sample(trials, share, seed, documents))
     expected = dict(
         zip(
             sorted(there),
@@ -197,10 +198,8 @@ def test_what_comes_back_stands_beside_what_comes_back_without_the_training():
 
 def test_inspect_refuses_what_a_scan_refuses(checkpoints, tmp_path):
     unlabelled = tiny.corpus(tmp_path / "mlm", kind="mlm")
-    tagger, masked = (
-        checkpoints("layoutlm", "token-classification", 2),
-        checkpoints("layoutlm", "mlm", 1),
-    )
+    tagger = checkpoints("layoutlm", "token-classification", 2)
+    masked = checkpoints("layoutlm", "mlm", 1)
     linked = tiny.corpus(tmp_path / "spade", kind="spade-linking")
     for model, folder, hint in (
         (tagger, unlabelled, "token-classification"),
@@ -242,10 +241,8 @@ def by_name(result):
 
 
 def test_references_are_found_or_made(data, checkpoints, tmp_path):
-    model, public = (
-        checkpoints("layoutlm", "token-classification", 2),
-        checkpoints("layoutlm", "mlm", 3),
-    )
+    model = checkpoints("layoutlm", "token-classification", 2)
+    public = checkpoints("layoutlm", "mlm", 3)
     found = by_name(docaudit("references", data, model, "--json"))
     assert (found["auxiliary"]["state"], found["auxiliary"]["needed_by"]) == (
         "missing",
@@ -309,10 +306,8 @@ def test_split_models_are_made_unasked_where_that_takes_ten_minutes_at_most(
 def test_families_without_a_masked_head_are_told_which_text_model_to_give(
     family, checkpoints, tmp_path
 ):
-    data, model = (
-        tiny.corpus(tmp_path / "data", images=True),
-        checkpoints(family, "token-classification", 2),
-    )
+    data = tiny.corpus(tmp_path / "data", images=True)
+    model = checkpoints(family, "token-classification", 2)
     need = by_name(docaudit("references", data, model, "--json"))["auxiliary"]
     assert need["state"] == "missing"
     assert "RoBERTa's" in need["how"]

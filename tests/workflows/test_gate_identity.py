@@ -42,7 +42,8 @@ def test_gate_prints_the_model_the_date_and_the_policy(scanned):
 
 
 def test_gate_refuses_the_record_of_another_model_or_data_set(scanned, tmp_path):
-    model, data = scanned.parent / "model", scanned.parent / "data"
+    model = scanned.parent / "model"
+    data = scanned.parent / "data"
     assert docaudit("gate", scanned, "--model", model, "--data", data).exit_code == 10
     (tmp_path / "evidence").mkdir()
     write_owner(
@@ -102,7 +103,8 @@ def test_no_text_of_a_file_writes_a_verdict_on_the_terminal(place, scanned, cont
         (tmp_path / FILE_NAME).write_text(json.dumps(statement))
         results = [docaudit("verify", scanned, "--attestation", tmp_path / FILE_NAME)]
     elif place == "policy":
-        name, results = json.dumps(f"mine{FALSE}"), []
+        name = json.dumps(f"mine{FALSE}")
+        results = []
         for limit in (
             'attack = "reconstruction"\nmetric = "excess_pr.unique"',
             f"attack = {name}\nmetric = 'x'",

@@ -472,7 +472,8 @@ def test_a_terminal_is_asked_and_shown_three_documents(
 
 
 def test_only_a_data_set_of_docaudit_is_replaced(tmp_path: Path) -> None:
-    root, out = pages(tmp_path / "pages", "train/a.png", "test/b.png"), tmp_path / "out"
+    root = pages(tmp_path / "pages", "train/a.png", "test/b.png")
+    out = tmp_path / "out"
     given = ("--task", "mlm", "--out", out)
     assert (run(root, *given).exit_code, made(out).document("a").image) == (0, "images/a.png")
     assert "is not empty" in refused(root, *given)
@@ -534,7 +535,8 @@ def test_a_new_manifest_ends_in_an_audit_sheet_to_fill_in(tmp_path: Path) -> Non
     root = pages(tmp_path / "data", "train/a.png", "test/b.png")
     assert run(root, "--task", "mlm", "--yes").exit_code == 0
     path = root / manifests.FILE_NAME
-    written, before = path.read_text(), made(root)
+    written = path.read_text()
+    before = made(root)
     assert before.manifest.audit == AuditSheet()
     head, sheet = written.split("# [audit]\n")
     filled = "".join(

@@ -57,10 +57,12 @@ def test_a_tagger_of_any_scheme_is_scanned(scheme, tmp_path):
     model = tiny.checkpoint(tmp_path / "model", "bert", "token-classification", labels=labels)
     record = scan(model, tmp_path / "data", tmp_path / "scan")
     assert (record.attacks[0].status, record.corpus.unread) == ("completed", {})
-    target, outside = target_of(model, corpus), {"BILOU": "none", "IO": "OTHER"}.get(scheme, "O")
+    target = target_of(model, corpus)
+    outside = {"BILOU": "none", "IO": "OTHER"}.get(scheme, "O")
     assert target.labels == tuple("O" if label == outside else label for label in labels)
     page = target.encode(corpus.documents[0])
-    words, read = page.words[page.labels >= 0], page.labels[page.labels >= 0]
+    words = page.words[page.labels >= 0]
+    read = page.labels[page.labels >= 0]
     spans = scheme_of(target.labels).spans([target.labels[index] for index in read])
     entities = corpus.documents[0].entities
     assert words.tolist() == list(range(len(corpus.documents[0].words)))

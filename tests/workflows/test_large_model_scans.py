@@ -120,10 +120,8 @@ def test_the_command_for_a_baseline_of_an_adapter_trains_an_adapter(adapted, tmp
 def test_a_baseline_whose_weights_were_all_trained_is_no_fair_one_for_an_adapter(adapted, tmp_path):
     from audit.corpus.manifest import load as load_corpus
 
-    recipe, corpus = (
-        Recipe(epochs=1, learning_rate=1e-3, batch_size=4),
-        load_corpus(adapted / "data"),
-    )
+    recipe = Recipe(epochs=1, learning_rate=1e-3, batch_size=4)
+    corpus = load_corpus(adapted / "data")
     whole = train_baseline(adapted / "base-model", corpus, tmp_path / "whole", recipe=recipe)
     references = {"baselines": list(whole), "pretrained": [adapted / "base-model"]}
     opened = open_session(
@@ -134,7 +132,8 @@ def test_a_baseline_whose_weights_were_all_trained_is_no_fair_one_for_an_adapter
 
 
 def test_encoders_and_workers_keep_their_format(asked, tmp_path):
-    model, data = tiny.checkpoint(tmp_path / "bert", "bert", "mlm"), tiny.corpus(tmp_path / "data")
+    model = tiny.checkpoint(tmp_path / "bert", "bert", "mlm")
+    data = tiny.corpus(tmp_path / "data")
     options = ScanOptions(model, data, tmp_path / "out", dtype="bfloat16")
     assert open_session(options).target.card.dtype == "float32"
     references = {"baselines": [asked / "baselines"]}

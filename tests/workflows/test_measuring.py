@@ -29,7 +29,8 @@ from audit.workflows.options import ScanOptions
 from audit.workflows.run import run_scan
 from audit.workflows.session import open_session
 
-N, METRIC = 100, "excess_pr.unique"
+N = 100
+METRIC = "excess_pr.unique"
 POLICY = Policy(schema=1, name="test", limits=(limit(METRIC),))
 
 
@@ -61,10 +62,8 @@ class Planted(Attack):
         rng: Rng,
         progress: Progress,
     ) -> Result:
-        member, hit = (
-            np.array([trial.stratum == "member" for trial in trials]),
-            np.array(outcomes, float),
-        )
+        member = np.array([trial.stratum == "member" for trial in trials])
+        hit = np.array(outcomes, float)
         sides = [
             (hit[side], np.zeros(side.sum()), np.arange(side.sum())) for side in (member, ~member)
         ]

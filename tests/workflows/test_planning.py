@@ -94,7 +94,8 @@ def planned(made, *limits, budget="standard", costs=None):
 
 def checked_blindly(made, *limits, budget="standard"):
     """With the blind check, as on the command line."""
-    policy, costs = checked(Policy(1, "mine", limits)), at_most(made, budget)
+    policy = checked(Policy(1, "mine", limits))
+    costs = at_most(made, budget)
     return plan_limits(made, policy, budget, costs, blind_checks(made, policy, budget, costs))
 
 
@@ -343,7 +344,8 @@ def test_fewer_baselines_than_a_budget_wants_weaken_memorisation():
 
 def same_words(found):
     """The same pages, their words as the lot would have them."""
-    rng, names = np.random.default_rng(3), ["tea", "milk", "rice", "salt", "oil"]
+    rng = np.random.default_rng(3)
+    names = ["tea", "milk", "rice", "salt", "oil"]
     return [
         replace(one, words=tuple(Word(str(word)) for word in rng.choice(names, 3))) for one in found
     ]
@@ -443,7 +445,8 @@ def test_all_methods_of_a_question_must_pass(monkeypatch):
         monkeypatch.setattr(RedactionContext, "units", several)
         return planned(made, SHARE).limits[0].resolution
 
-    one, four = resolution(1), resolution(4)
+    one = resolution(1)
+    four = resolution(4)
     assert (one.at_least, four.at_least) == (False, True)
     assert four.pass_power == pytest.approx(1 - 4 * (1 - one.pass_power))
     assert four.needed >= one.needed
@@ -456,7 +459,8 @@ def test_all_methods_of_a_question_must_pass(monkeypatch):
 def test_the_chance_to_pass_the_whole_policy_is_one_number_with_the_checks_share():
     made = corpus(pages(150, 150), "token-classification")
     found = planned(made, AUC, EXCESS, limit("reconstruction", "excess_hamming.unique", max=0.1))
-    chances, whole = [one.resolution.pass_power for one in found.limits], found.joint
+    chances = [one.resolution.pass_power for one in found.limits]
+    whole = found.joint
     assert whole.chance == pytest.approx(0.95 * chances[0] * chances[1] * chances[2])
     assert not whole.blocked
     said = (
@@ -554,7 +558,8 @@ class Slow:
     """Work whose trials take so many seconds."""
 
     def __init__(self, seconds):
-        self.seconds, self.trials = seconds, 0
+        self.seconds = seconds
+        self.trials = 0
 
     def attempt(self, trial):
         self.trials += 1

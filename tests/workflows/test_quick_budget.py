@@ -21,10 +21,8 @@ from audit.workflows.run import run_scan
 from audit.workflows.session import Session, open_session
 
 N = 20
-DEAR, CHEAP = (
-    {"reconstruction": 4000.0, "membership": 1.0},
-    {"reconstruction": 1.0, "membership": 4000.0},
-)
+DEAR = {"reconstruction": 4000.0, "membership": 1.0}
+CHEAP = {"reconstruction": 1.0, "membership": 4000.0}
 Clock = Callable[[dict[str, float]], list[str]]
 
 

@@ -132,12 +132,11 @@ def test_a_public_model_with_other_tokens_or_the_targets_own_weights_is_refused(
 def test_workers_elsewhere_open_the_same_public_model(place, tmp_path):
     found = opened(place, tmp_path / "out", auxiliary=place / "t5")
     (attack,) = found.attacks
-    attack, filled = replace(attack, n_candidates=8, n_attempts=2), fill_references(found, SILENT)
+    attack = replace(attack, n_candidates=8, n_attempts=2)
+    filled = fill_references(found, SILENT)
     source = work_of(found, filled, attack=attack)
-    trials, elsewhere = (
-        attack.trials(source.here.case)[:2],
-        opened_elsewhere(source, tmp_path / "copies"),
-    )
+    trials = attack.trials(source.here.case)[:2]
+    elsewhere = opened_elsewhere(source, tmp_path / "copies")
     assert dict(drive(elsewhere, trials, 2)) == dict(drive(source.here, trials, 1))
 
 

@@ -114,7 +114,8 @@ def test_the_exit_code_is_the_worst_and_no_order_changes_it(codes, random):
         CheckpointAudit(Checkpoint(None, 0), None, None if code is None else verdict(code))
         for code in codes
     ]
-    found, shuffled = exit_code(results), results[:]
+    found = exit_code(results)
+    shuffled = results[:]
     random.shuffle(shuffled)
     assert found == exit_code(shuffled)
     if set(codes) == {None}:
@@ -166,7 +167,8 @@ def ids(out):
 def test_a_sweep_is_one_scan_a_checkpoint_with_the_same_trials(
     training_run, public_model, data, tmp_path, monkeypatch
 ):
-    runs, out = shutil.copytree(training_run, tmp_path / "run"), tmp_path / "out"
+    runs = shutil.copytree(training_run, tmp_path / "run")
+    out = tmp_path / "out"
     broken = shutil.copytree(runs / "checkpoint-50", runs / "checkpoint-75")
     (broken / "trainer_state.json").write_text('{"epoch": 1.5}')
     (broken / "tokenizer.json").unlink()
@@ -220,7 +222,8 @@ def test_a_sweep_is_one_scan_a_checkpoint_with_the_same_trials(
 def test_no_older_verdict_stands_where_a_checkpoint_is_refused(
     training_run, public_model, data, tmp_path
 ):
-    runs, out = shutil.copytree(training_run, tmp_path / "run"), tmp_path / "out"
+    runs = shutil.copytree(training_run, tmp_path / "run")
+    out = tmp_path / "out"
     for number, epoch in ((25, 0.5), (75, 1.5)):  # before and after one that can be audited
         broken = shutil.copytree(runs / "checkpoint-50", runs / f"checkpoint-{number}")
         (broken / "trainer_state.json").write_text(json.dumps({"epoch": epoch}))
@@ -278,7 +281,8 @@ def test_when_no_checkpoint_can_be_audited_nothing_is_written(training_run, data
 
 def test_wrong_usage_exits_2_and_says_what_to_do(training_run, data, tmp_path):
     out = ("--out", tmp_path / "out")
-    one, two = training_run / "checkpoint-50", training_run / "checkpoint-100"
+    one = training_run / "checkpoint-50"
+    two = training_run / "checkpoint-100"
     wrong = {
         "in quotes": ("scan", "--checkpoints", one, two, data, *out),
         "no folder matches": ("scan", "--checkpoints", training_run / "epoch-*", data, *out),
@@ -335,13 +339,12 @@ def test_a_trainer_state_that_would_never_end_is_not_read(tmp_path, monkeypatch)
 
 
 def test_public_documents_that_cannot_serve_exit_2(training_run, public_model, data, tmp_path):
-    text, seen = (data / "documents.jsonl").read_text(), shutil.copytree(data, tmp_path / "seen")
+    text = (data / "documents.jsonl").read_text()
+    seen = shutil.copytree(data, tmp_path / "seen")
     swapped = text.replace("public", "other").replace("member", "public").replace("other", "member")
     (seen / "documents.jsonl").write_text(swapped)
-    none, other = (
-        tiny.corpus(tmp_path / "none", public=0, seed=7),
-        tiny.corpus(tmp_path / "other", seed=7),
-    )
+    none = tiny.corpus(tmp_path / "none", public=0, seed=7)
+    other = tiny.corpus(tmp_path / "other", seed=7)
     pretrained, auxiliary = (
         ("--reference", f"{role}={public_model}") for role in ("pretrained", "auxiliary")
     )

@@ -26,7 +26,8 @@ def write(folder: Path, *, told: bool, mask: bool = True) -> Path:
 @pytest.fixture(scope="module")
 def scanned(tmp_path_factory):
     """Folders of scans of a text that tells the kinds, and of one that does not, with their exit codes."""
-    root, found = tmp_path_factory.mktemp("text"), {}
+    root = tmp_path_factory.mktemp("text")
+    found = {}
     for name, told in (("telling", True), ("silent", False)):
         ran = docaudit(
             "scan", "--no-model", write(root / name, told=told), "--out", root / f"{name}-out"
@@ -139,7 +140,8 @@ def test_a_gate_of_text_alone_takes_no_record_of_a_model(tmp_path):
 
 
 def test_a_policy_without_limits_on_text_decides_nothing(scanned):
-    record, policy = records.read(scanned["silent"][0]), policies.load("default")
+    record = records.read(scanned["silent"][0])
+    policy = policies.load("default")
     others = tuple(limit for limit in policy.limits if limit.attack != "redaction")
     verdict = policies.evaluate(record, replace(policy, limits=others), policies.today())
     assert (verdict.overall, verdict.exit_code) == ("undecided", 11)

@@ -104,7 +104,8 @@ def test_entities_are_fields(entity: Any, tmp_path: Path) -> None:
 
 def vision_word(text: str, outline: Any) -> dict[str, Any]:
     """Return a word of Vision."""
-    first, last = text[:2], text[2:]
+    first = text[:2]
+    last = text[2:]
     return {"boundingBox": outline, "symbols": [{"text": first}, {"text": last}]}
 
 
