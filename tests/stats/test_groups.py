@@ -1,4 +1,4 @@
-"""Intervals from groups that are left out in turn, and Welch's: known answers from scipy and simulation."""
+"""Intervals from groups left out in turn, and Welch's: answers of scipy and simulation."""
 
 import numpy as np
 import pytest
