@@ -134,7 +134,7 @@ def _read_collection(source: Source, path: str) -> bool:
         with source.problems.catch(f"{path}{form.place}:"):
             page = source.page(source.find_image(form.image, folder), form.table)
             page.part = page.part or part_of(path)
-            _annotate(source, page, form.table, form.shape)
+            _annotate(source, page, form.table, "a form", form.shape)
     return holds_forms
 
 
@@ -157,7 +157,7 @@ def _fill_page(source: Source, page: Page, annotation: str | None, lines: str | 
     if annotation is not None:
         path = source.at(annotation)
         value = parse_json(read_text(path), f"{name_of(path)} is not JSON")
-        _annotate(source, page, value)
+        _annotate(source, page, value, name_of(path))
 
 
 def _add_lines(source: Source, page: Page, path: Path) -> None:
@@ -245,7 +245,7 @@ def _read_boxed_line(row: str, numbers: Sequence[int]) -> Iterator[Word] | None:
 
 
 def _annotate(
-    source: Source, page: Page, value: Any, shape: tuple[float, float] | None = None
+    source: Source, page: Page, value: Any, name: str, shape: tuple[float, float] | None = None
 ) -> None:
     """Add an annotation to its page.
 
@@ -253,6 +253,7 @@ def _annotate(
         source: the source.
         page: the page.
         value: the annotation.
+        name: what messages call it.
         shape: width and height of the page that its boxes are of, where it says them.
 
     Raises:
@@ -264,7 +265,7 @@ def _annotate(
     if isinstance(items, list) and all(map(is_item, items)):
         source.notes[LINKS_LEFT_OUT] += add_items(page, items, shape)
     elif not isinstance(value, dict):
-        raise ManifestError("an annotation is neither a list of items nor an object")
+        raise ManifestError(f"{name} is neither a list of items nor an object")
     elif isinstance(value.get("words", value.get("tokens")), list):
         Columns(value, labels=source.options.labels).fill(page, value)
     else:
