@@ -4,6 +4,7 @@ import codecs
 import re
 from pathlib import Path
 
+from audit.errors import ManifestError
 from audit.importers.files import read_source, read_text
 from audit.importers.pages import keep_lines
 
@@ -46,13 +47,26 @@ def read_markup(path: Path) -> str:
 def _declared(beginning: bytes) -> str | None:
     """Return the encoding that the beginning of a file declares, as Python calls it.
 
-    None where it declares none, or none of text.
+    None where it declares none. HTML that declares none of text is read as if it declared none, as
+    web browsers do; to XML that is an error.
+
+    Raises:
+        ManifestError: it is XML in an encoding that is none of text.
     """
-    match = _IN_XML.search(beginning) or _IN_HTML.search(beginning)
+    in_xml = _IN_XML.search(beginning)
+    match = in_xml or _IN_HTML.search(beginning)
     if match is None:
         return None
+    name = _python_name(match[1].decode("ascii", "replace"))
+    if name is None and in_xml:
+        raise ManifestError("not XML: it declares an encoding that is none of text")
+    return name
+
+
+def _python_name(encoding: str) -> str | None:
+    """Return an encoding as Python calls it; None where there is none of text by this name."""
     try:
-        name = codecs.lookup(match[1].decode("ascii", "replace")).name
+        name = codecs.lookup(encoding).name
     except LookupError:
         return None
     return name if _TEXT.fullmatch(name) else None

@@ -1,6 +1,7 @@
 """The first command of an audit: a model's task, a source's format, a preview of the data set."""
 
 import json
+import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -190,13 +191,18 @@ def check_unused(
     """
     if importer.name != PLAIN or not source.is_dir():
         return []
-    allowed = {path.resolve() for path in filter(None, statements)}
-    allowed.update(source.resolve() / name for name in WRITTEN)
-    unused = [path for path in unused_beside(source) if (source / path).resolve() not in allowed]
+    allowed = {_real(path) for path in filter(None, statements)}
+    allowed.update(_real(source) / name for name in WRITTEN)
+    unused = [path for path in unused_beside(source) if _real(source / path) not in allowed]
     is_guess = named is None and not (source / manifests.FILE_NAME).exists()
     if unused and is_guess:
         raise _unused_error(source, unused)
     return unused
+
+
+def _real(path: Path) -> Path:
+    """Return a path without links; one of links that lead in a circle stays as it is."""
+    return Path(os.path.realpath(path))
 
 
 def _unused_error(source: Path, unused: Sequence[str]) -> UsageError:

@@ -73,7 +73,8 @@ def test_the_last_lines_hold_the_limits_the_fix_and_the_verdict(
         assert re.fullmatch(rf"{verdict.stamp} .*exit code {verdict.exit_code}\)", last), (
             "the verdict is the last line"
         )
-        assert first_action(facts_of(record, verdict)).text in above
+        step = first_action(facts_of(record, verdict), {"SCAN_DIR": "."})
+        assert step.text in above
         for one in verdict.decisions:
             if one.outcome == verdict.overall != "passed" and width >= 80:
                 shown = rf" {100 * one.measured.value:.2g}(\.0)? points( \([^)]*\))? {100 * one.limit.max:g} "
@@ -108,20 +109,18 @@ def test_a_folded_command_can_be_copied_into_a_shell(monkeypatch, capsys):
 def test_the_first_command_holds_the_paths_of_the_machine_and_can_be_pasted(monkeypatch, capsys):
     monkeypatch.delenv("COLUMNS", raising=False)
     record, verdict, _ = example_records.violated()
-    paths = {"MODEL_DIR": "/tmp/my models/reader", "DATA_DIR": "data", "POLICY.toml": "default"}
+    paths = {"SCAN_DIR": "/tmp/my scans/reader"}
     step = first_action(facts_of(record, verdict), paths)
     words = shlex.split(step.command)
-    assert words[:5] == ["docaudit", "defend", "scrub", "/tmp/my models/reader", "data"]
+    assert words == ["docaudit", "fix", "/tmp/my scans/reader"]
     assert "put in your" not in step.text
     console.show_verdict(verdict, None, record, paths=paths)
-    assert "'/tmp/my models/reader' data" in capsys.readouterr().out
-    assert first_action(facts_of(record, verdict)).text.endswith(
-        " (put in your MODEL_DIR and DATA_DIR)."
-    )
-    assert "my models" not in decision(example_records.violated()), "paths stay on the terminal"
+    assert "docaudit fix '/tmp/my scans/reader'" in capsys.readouterr().out
+    assert first_action(facts_of(record, verdict)).text.endswith(" (put in your SCAN_DIR).")
+    assert "my scans" not in decision(example_records.violated()), "paths stay on the terminal"
     # The command line takes what is printed: nothing is left that stands for something else.
-    parsed = typer.main.get_command(app).commands["defend"].make_context("defend", words[2:])
-    assert parsed.params["seed"] == 0
+    parsed = typer.main.get_command(app).commands["fix"].make_context("fix", words[2:])
+    assert parsed.params["scan_dir"] == Path("/tmp/my scans/reader")
     assert not re.search(r"\b[A-Z]{3,}_?[A-Z]*\b", step.command)
 
 

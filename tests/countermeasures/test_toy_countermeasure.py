@@ -132,7 +132,7 @@ def test_it_is_recommended_with_the_command_that_measures_it():
     assert "shouted" in {item.remedy.id for item in recommend(record, verdict)}
     page = html(record, verdict, policy)
     assert "Shout every question" in page
-    assert "docaudit defend shouted" in page
+    assert "docaudit fix SCAN_DIR --try shouted" in page
     assert "docaudit defend random-before, docaudit defend random-after" in page
     assert "shouted" not in {item.remedy.id for item in recommend(*answers.clean()[:2])}
 

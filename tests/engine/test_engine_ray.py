@@ -28,6 +28,7 @@ import typer
 import yaml
 from scanned_by_engines import Scans, opened_elsewhere, work_of
 from scripted_work import Opener, Peculiar, Scripted, Spy, Spying, cannot_open, dies, same
+from strange_models import checkpoint
 from temporaries import left_in
 from torch.nn import Linear, Sequential
 from typer.testing import CliRunner
@@ -541,7 +542,10 @@ def test_without_ray_the_user_is_told_what_to_install(lacking, told, tmp_path, m
 
 
 def assert_refused(folder: Path, more: Sequence[object], told: str) -> None:
-    arguments = ["scan", "model", "data", "--out", folder / "out", *more]
+    model = checkpoint(folder / "model")
+    (folder / "data").mkdir(exist_ok=True)
+    (folder / "data" / "manifest.toml").write_text("schema = 1\n")
+    arguments = ["scan", model, folder / "data", "--out", folder / "out", *more]
     result = CliRunner().invoke(
         app, [str(argument) for argument in arguments], catch_exceptions=False
     )

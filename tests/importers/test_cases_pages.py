@@ -380,9 +380,8 @@ def test_markup_is_decoded_once_as_it_declares(name, content, encoding, tmp_path
 
 
 @pytest.mark.parametrize("encoding", ["idna", "rot13", "unicode_escape", "nothing-known"])
-def test_an_encoding_that_is_none_of_xml_does_not_count(encoding, tmp_path):
+def test_an_encoding_that_is_none_of_text_is_refused(encoding, tmp_path):
     content = f"<?xml version='1.0' encoding='{encoding}'?>{ALTO_PAGE}"
     (tmp_path / "a.xml").write_bytes(content.encode())
-    page = Page("a")
-    fill(page, tmp_path / "a.xml")
-    assert texts_of(page) == NAMES
+    with pytest.raises(ManifestError, match="not XML: it declares an encoding"):
+        fill(Page("a"), tmp_path / "a.xml")

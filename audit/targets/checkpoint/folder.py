@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from collections import Counter
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -223,15 +224,18 @@ class CheckpointFolder:
 
     @property
     def weight_names(self) -> frozenset[str]:
-        """Return the names of the tensors in the weight files; of an adapter, its base's."""
-        from safetensors import safe_open
+        """Return the names of the tensors in the weight files; of an adapter, its base's.
+
+        Damaged files have none: what loads them says what is wrong.
+        """
+        from safetensors import SafetensorError, safe_open
 
         if self.base is not None:
             return self.base.weight_names
         names: set[str] = set()
         for name, path in files_of(self.path).items():
             if name.endswith(".safetensors"):
-                with safe_open(path, "pt") as tensors:
+                with suppress(SafetensorError), safe_open(path, "pt") as tensors:
                     names.update(tensors.keys())
         return frozenset(names)
 
