@@ -13,6 +13,7 @@ from shown_pages import decision
 from audit.attacks import TEXTS
 from audit.cli import app, console
 from audit.defenses.interface import DEFENSES
+from audit.errors import UsageError
 from audit.report.action import first_action
 from audit.report.facts.build import facts_of
 
@@ -139,3 +140,10 @@ def test_a_log_has_no_colours(name, value, monkeypatch, capsys):
     shown = capsys.readouterr().out
     assert "\x1b" not in shown
     assert not re.search("[\u2500-\u259f]", shown)
+
+
+def test_a_name_between_colons_stays_as_it_is(capsys):
+    console.show_error(UsageError("dp:-1: epsilon is a positive number", "see :x: instead"))
+    printed = capsys.readouterr().err
+    assert "dp:-1: epsilon" in printed
+    assert ":x: instead" in printed

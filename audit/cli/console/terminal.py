@@ -57,6 +57,8 @@ def make_console(*, stderr: bool = False, interrupts: bool = True) -> Console:
     console = Console(
         stderr=stderr,
         highlight=False,
+        # A name such as ":-1:" is no picture.
+        emoji=False,
         no_color=log or None,
         force_terminal=False if log else None,
         legacy_windows=False,
