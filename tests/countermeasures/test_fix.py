@@ -270,9 +270,31 @@ class Strong(Unlearned):
     name = "strong"
 
 
-def test_more_of_what_stops_the_leak_is_not_tried(tmp_path, monkeypatch):
+def with_share(item, share):
+    """Return a measured countermeasure whose numbers use up this share of each limit."""
+    limits = tuple(
+        replace(limit, after=replace(limit.after, value=share)) for limit in item.comparison.limits
+    )
+    return replace(item, comparison=replace(item.comparison, limits=limits))
+
+
+def test_of_two_that_stop_the_leak_the_one_that_leaves_room_below_the_limits_is_best(tmp_path):
+    record, verdict, _ = answers.leaky()
+    near = with_share(tried("dp:8", ("undecided",), "undecided", tmp_path, record), 0.83)
+    far = with_share(tried("dp:2", ("undecided",), "undecided", tmp_path, record), 0.2)
+    fixed = Fixed(scanned_of(record, verdict, tmp_path), (near, far), {}, (), "standard")
+    assert fixed.best is far
+
+
+@pytest.mark.parametrize(
+    ("share", "labels"), [(0.2, ["strong:8"]), (0.83, ["strong:8", "strong:2"])]
+)
+def test_more_of_what_stops_the_leak_is_tried_only_near_a_limit(
+    tmp_path, monkeypatch, share, labels
+):
     record, verdict, _ = answers.leaky()
     weak = tried("strong:8", ("undecided",), "undecided", tmp_path, record)
+    weak = with_share(weak, share)
 
     def measure(candidate, before, plan):
         yield "measuring"
@@ -282,5 +304,5 @@ def test_more_of_what_stops_the_leak_is_not_tried(tmp_path, monkeypatch):
     chosen = [fixing.Candidate("strong:8", Strong()), fixing.Candidate("strong:2", Strong())]
     scanned = scanned_of(record, verdict, tmp_path)
     plan = fixing.Plan(scanned.options, scanned.policy, SILENT)
-    _, item = fixing._try_in_turn(chosen, None, plan)
-    assert item.label == "strong:8"
+    steps = fixing._try_in_turn(chosen, None, plan)
+    assert [item.label for item in steps if isinstance(item, Tried)] == labels

@@ -47,6 +47,8 @@ CONFIRMED = "confirmed"
 """The scan as it was, below the folder of `fix`; scans below that of a countermeasure."""
 EPSILONS = (8.0, 2.0)
 """Guarantees of private training that are tried, the one that costs less usefulness first."""
+ROOM = 0.6
+"""Share of a limit that numbers may use up, so that a larger scan probably passes."""
 _JOURNALS = ("journal-*.jsonl", "journal-*.begun", "time-*.json")
 """What another scan of the same model goes on from."""
 
@@ -126,8 +128,15 @@ class Tried:
 
     @property
     def is_enough(self) -> bool:
-        """Test whether it stops the leaks and costs little usefulness."""
-        return self.stops_leaks and self.loss <= MOST_LOSS
+        """Test whether it surely stops the leaks and costs little usefulness."""
+        return self.leaves_room and self.loss <= MOST_LOSS
+
+    @property
+    def leaves_room(self) -> bool:
+        """Test whether no limit is exceeded, and none nearly used up by the number itself."""
+        used = [limit.after.value for limit in self.comparison.limits]
+        largest = max((share for share in used if share is not None), default=0.0)
+        return self.stops_leaks and largest <= ROOM
 
     @property
     def is_passed(self) -> bool:
@@ -159,7 +168,13 @@ class Fixed:
     def best(self) -> Tried | None:
         """Return the measure that costs least usefulness, of those that reach furthest."""
         ranked = sorted(
-            self.tried, key=lambda item: (not item.is_passed, item.n_exceeded, item.loss)
+            self.tried,
+            key=lambda item: (
+                not item.is_passed,
+                item.n_exceeded,
+                not item.leaves_room,
+                item.loss,
+            ),
         )
         return ranked[0] if ranked else None
 
@@ -366,7 +381,8 @@ def _try_in_turn(
 ) -> Iterator[str | Tried]:
     """Yield each candidate as it is measured; note the reasons of those that cannot be.
 
-    Where a countermeasure stops the leaks, more of it would only cost more, and is not tried.
+    Where a countermeasure stops the leaks and leaves room below the limits, more of it would only
+    cost more, and is not tried.
     """
     enough: set[str] = set()
     for number, candidate in enumerate(chosen, start=1):
@@ -376,7 +392,7 @@ def _try_in_turn(
         labelled = replace(plan, progress=Labelled(plan.progress, label))
         with noting_refusal(candidate.label, labelled):
             item = yield from _try(candidate, before, labelled)
-            if item.stops_leaks:
+            if item.leaves_room:
                 enough.add(candidate.defense.name)
             yield item
 
