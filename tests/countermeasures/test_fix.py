@@ -272,9 +272,10 @@ class Strong(Unlearned):
 
 def with_share(item, share):
     """Return a measured countermeasure whose numbers use up this share of each limit."""
-    limits = tuple(
-        replace(limit, after=replace(limit.after, value=share)) for limit in item.comparison.limits
-    )
+    limits = ()
+    for limit in item.comparison.limits:
+        used_up = replace(limit.after, value=share)
+        limits += (replace(limit, after=used_up),)
     return replace(item, comparison=replace(item.comparison, limits=limits))
 
 
