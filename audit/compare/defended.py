@@ -110,6 +110,19 @@ class MeasuredDefense:
     missing: tuple[str, ...]
     side_channel: Estimate | None = None
 
+    @property
+    def largest_loss(self) -> float:
+        """Return the largest relative loss of usefulness by any measure, at least 0."""
+        largest = 0.0
+        for effect in self.usefulness:
+            before = effect.before
+            after = effect.after
+            if not isinstance(before, Estimate) or before.value <= 0:
+                continue
+            if isinstance(after, Estimate):
+                largest = max(largest, 1 - after.value / before.value)
+        return largest
+
     def effect(self, attack: str, metric: str) -> Effect | None:
         """Return the effect on one metric."""
         for effect in self.effects:

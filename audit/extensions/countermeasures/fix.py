@@ -18,14 +18,22 @@ from audit.errors import RecordError, UsageError, listed
 from audit.extensions.countermeasures import page
 from audit.extensions.countermeasures.interface import TrainingDefense
 from audit.extensions.countermeasures.measuring import (
+    AFTER,
+    BEFORE,
     FILES,
     Plan,
     measure_once,
     noting_refusal,
 )
-from audit.extensions.countermeasures.scans import ScanOfSide, apply, check, hold_folder, run_side
+from audit.extensions.countermeasures.scans import (
+    ScanOfSide,
+    apply,
+    check,
+    chosen_by_time,
+    hold_folder,
+    run_side,
+)
 from audit.files import write_atomically
-from audit.measurements import Estimate
 from audit.policy import EXIT_CODES, Policy, Verdict, evaluate, today
 from audit.policy.reading import shipped_policies
 from audit.record import AuditRecord
@@ -36,15 +44,10 @@ from audit.workflows.arguments import read_arguments
 from audit.workflows.gate import load_policy
 from audit.workflows.options import REFERENCES_FOLDER, ScanOptions
 from audit.workflows.report import Additions, write_report
-from audit.workflows.run import settle_sampling
-from audit.workflows.sampling import Sampling
 from audit.workflows.scan import Labelled
-from audit.workflows.session import open_session
 
-BEFORE = "before"
-AFTER = "after"
 CONFIRMED = "confirmed"
-"""The scan as it was, below the folder of `fix`; scans below that of a countermeasure."""
+"""The folder of the scan at the budget that can pass, below that of a countermeasure."""
 EPSILONS = (8.0, 2.0)
 """Guarantees of private training that are tried, the one that costs less usefulness first."""
 ROOM = 0.6
@@ -106,17 +109,6 @@ class Tried:
     model: Path | None
 
     @property
-    def loss(self) -> float:
-        """Return the largest relative loss of usefulness, at least 0."""
-        largest = 0.0
-        for effect in self.comparison.usefulness:
-            before = effect.before
-            after = effect.after
-            if isinstance(before, Estimate) and isinstance(after, Estimate) and before.value > 0:
-                largest = max(largest, 1 - after.value / before.value)
-        return largest
-
-    @property
     def n_exceeded(self) -> int:
         """Count the limits that are exceeded with it."""
         return sum(limit.after.outcome == "violated" for limit in self.comparison.limits)
@@ -129,7 +121,7 @@ class Tried:
     @property
     def is_enough(self) -> bool:
         """Test whether it surely stops the leaks and costs little usefulness."""
-        return self.leaves_room and self.loss <= MOST_LOSS
+        return self.leaves_room and self.comparison.largest_loss <= MOST_LOSS
 
     @property
     def leaves_room(self) -> bool:
@@ -173,7 +165,7 @@ class Fixed:
                 not item.is_passed,
                 item.n_exceeded,
                 not item.leaves_room,
-                item.loss,
+                item.comparison.largest_loss,
             ),
         )
         return ranked[0] if ranked else None
@@ -359,9 +351,8 @@ def fix(
         raise _none_applies(scanned, plan)
     with hold_folder(options, FILES):
         adopt_journals(scanned.options.evidence, options.below(BEFORE).evidence)
-        plan = replace(plan, sampling=sampling_of(options.below(BEFORE), progress))
         before = yield from run_side(
-            options.below(BEFORE), plan.policy, Labelled(progress, "as it is"), plan.sampling
+            options.below(BEFORE), plan.policy, Labelled(progress, "as it is"), chosen_by_time
         )
         tried: list[Tried] = []
         for item in _try_in_turn(chosen, before, plan):
@@ -470,11 +461,6 @@ def adopt_journals(source: Path, target: Path) -> None:
             copy = target / path.name
             if not copy.exists():
                 shutil.copy2(path, copy)
-
-
-def sampling_of(options: ScanOptions, progress: Progress) -> Sampling:
-    """Return the sampling of a scan that ran, whose time chose shares of trials."""
-    return settle_sampling(open_session(options), progress).sampling
 
 
 def _try(candidate: Candidate, before: ScanOfSide, plan: Plan) -> Generator[str, None, Tried]:

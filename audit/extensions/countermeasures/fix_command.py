@@ -15,8 +15,6 @@ from audit.cli import console
 from audit.cli.options import Device, Evidence, Pretrained, named_paths, show_errors
 from audit.errors import UsageError, listed
 from audit.files import check_folder
-from audit.measurements import Estimate
-from audit.report import numbers
 from audit.report.labels import LABELS, UTILITY
 
 if TYPE_CHECKING:
@@ -213,15 +211,14 @@ def _change(effect: Effect | None, attack: str) -> str:
     """Write a number before and after."""
     if effect is None:
         return "not measured"
-    text = text_of(attack) if attack else UTILITY
+    # Loads the remedies, which the help of all commands does without.
+    from audit.report.facts.recommend import show_value
+
+    text = UTILITY
+    if attack:
+        text = text_of(attack)
     form = text.metric(effect.metric).form
-    cells = []
-    for item in (effect.before, effect.after):
-        if isinstance(item, Estimate):
-            cells.append(numbers.show(item.value, form))
-        else:
-            cells.append("not measured")
-    return f"{cells[0]} → {cells[1]}"
+    return f"{show_value(effect.before, form)} → {show_value(effect.after, form)}"
 
 
 def _useful_label(result: Fixed) -> str:

@@ -45,7 +45,6 @@ from audit.stats.paired import Ratios, joined_difference, ratio_difference
 from audit.workflows.gate import load_policy
 from audit.workflows.options import ScanOptions
 from audit.workflows.report import Additions, write_report
-from audit.workflows.sampling import Sampling
 from audit.workflows.scan import Labelled
 
 FILES = (page.PDF_NAME, page.HTML_NAME)
@@ -76,7 +75,6 @@ class Plan:
         policy: policy that all scans are judged by.
         progress: receiver of the progress.
         alone: whether a countermeasure that does not apply is an error.
-        sampling: sampling of the trials of all scans; None: the least shares of the budget.
         left_out: reasons of countermeasures that do not apply, by name.
     """
 
@@ -84,7 +82,6 @@ class Plan:
     policy: Policy
     progress: Progress
     alone: bool = False
-    sampling: Sampling | None = None
     left_out: dict[str, str] = field(default_factory=dict)
 
 
@@ -220,7 +217,9 @@ def measure_once(
     n_baselines = sum(card.role == "baseline" for card in before.record.references)
     defended = apply(defense, plan.options, folder / AFTER, n_baselines, plan.progress)
     progress = Labelled(plan.progress, defense.title.lower())
-    after = yield from run_side(defended, plan.policy, progress, plan.sampling)
+    # The same trials of both sides, however fast each of them is.
+    sampling = before.session.sampling
+    after = yield from run_side(defended, plan.policy, progress, lambda *_: sampling)
     problem = contradiction(after.verdict.settled)
     if problem is not None:
         raise TrainingError(problem, "the guarantee does not hold: do not use this model")

@@ -1,6 +1,6 @@
 """Run the scans that a comparison needs: the model as it is, and with a countermeasure in place."""
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,7 +31,7 @@ from audit.targets.checkpoint.content import is_adapter
 from audit.targets.opening import device_named, open_model, trainer_of
 from audit.targets.utility import usefulness_by_document
 from audit.workflows.options import ScanOptions, hold_evidence, writing
-from audit.workflows.run import read_outcomes
+from audit.workflows.run import read_outcomes, settle_sampling
 from audit.workflows.sampling import Sampling
 from audit.workflows.scan import audit_checkpoint
 from audit.workflows.session import Session, open_session
@@ -58,8 +58,22 @@ class ScanOfSide:
     useful: Mapping[str, Ratios]
 
 
+Choose = Callable[[Session, Progress], Sampling]
+"""Chooses the trials that a scan takes."""
+
+
+def of_least_shares(session: Session, _: Progress) -> Sampling:
+    """Return the sampling of the least share of every attack, however fast each is."""
+    return session.sampling.with_least_shares()
+
+
+def chosen_by_time(session: Session, progress: Progress) -> Sampling:
+    """Return the sampling as time chose it, in this scan or in the one whose journals it has."""
+    return settle_sampling(session, progress).sampling
+
+
 def run_side(
-    options: ScanOptions, policy: Policy, progress: Progress, sampling: Sampling | None = None
+    options: ScanOptions, policy: Policy, progress: Progress, choose: Choose = of_least_shares
 ) -> Generator[str, None, ScanOfSide]:
     """Yield progress, and return the scan of the model before or with a countermeasure.
 
@@ -67,8 +81,7 @@ def run_side(
         options: options of the scan.
         policy: policy by which it is judged.
         progress: receiver of the progress of every trial.
-        sampling: sampling of the trials, the same for both sides; None: the least shares of the
-            budget, however fast each side is.
+        choose: chooses the trials of the opened scan.
 
     Yields:
         Warnings as they arise.
@@ -77,7 +90,7 @@ def run_side(
         DocauditError: the scan cannot start or go on.
     """
     session = open_session(options)
-    session = replace(session, sampling=sampling or session.sampling.with_least_shares())
+    session = replace(session, sampling=choose(session, progress))
     yield from session.warnings
     result = audit_checkpoint(session, policy, progress)
     yield from result.warnings

@@ -145,7 +145,7 @@ class _Support:
     @property
     def largest_loss(self) -> float:
         """Return the largest relative loss of usefulness: on this model, else on others."""
-        losses = [_largest_loss(comparison) for comparison in self.comparisons]
+        losses = [comparison.largest_loss for comparison in self.comparisons]
         if not losses:
             losses = [_published_loss(evidence) for evidence in self.evidence]
         return max(losses, default=0.0)
@@ -281,7 +281,7 @@ def _best_comparison(support: _Support) -> MeasuredDefense:
         """Return limits that stay exceeded, limits that are not met, and the loss."""
         exceeded = _count(support.violated, item, "violated")
         met = _count(support.violated, item, "passed")
-        return exceeded, -met, _largest_loss(item)
+        return exceeded, -met, item.largest_loss
 
     return min(support.comparisons, key=badness)
 
@@ -323,7 +323,7 @@ def _plain_change(effect: Effect) -> str:
     label = report.short(effect.metric)
     if not label.isupper():
         label = label[:1].lower() + label[1:]
-    return f"{label} {_show_value(effect.before, form)} → {_show_value(effect.after, form)}"
+    return f"{label} {show_value(effect.before, form)} → {show_value(effect.after, form)}"
 
 
 def _relative_change(before: float, after: float, what: str) -> str:
@@ -339,17 +339,6 @@ def _count(violated: Sequence[Decision], comparison: MeasuredDefense, outcome: s
     for decision in violated:
         count += outcomes.get((decision.limit.attack, decision.limit.metric)) == outcome
     return count
-
-
-def _largest_loss(comparison: MeasuredDefense) -> float:
-    """Return the largest relative loss of usefulness measured on this model, at least 0."""
-    largest = 0.0
-    for effect in comparison.usefulness:
-        before = effect.before
-        after = effect.after
-        if isinstance(before, Estimate) and isinstance(after, Estimate) and before.value > 0:
-            largest = max(largest, 1 - after.value / before.value)
-    return largest
 
 
 def _published_loss(evidence: Evidence) -> float:
@@ -421,7 +410,7 @@ def _describe_effect(effect: Effect) -> str:
     if not label.isupper():
         label = label[:1].lower() + label[1:]
     form = report.metric(effect.metric).form
-    change = f"{label} {_show_value(effect.before, form)} → {_show_value(effect.after, form)}"
+    change = f"{label} {show_value(effect.before, form)} → {show_value(effect.after, form)}"
     difference = effect.difference
     if difference is None:
         return change
@@ -429,7 +418,7 @@ def _describe_effect(effect: Effect) -> str:
     return f"{change} (change {numbers.between(difference, form)}{unsure})"
 
 
-def _show_value(item: Measurement | None, form: Form) -> str:
+def show_value(item: Measurement | None, form: Form) -> str:
     """Write a measurement's value with its unit, "not measured" where it has none."""
     return numbers.show(item.value, form) if isinstance(item, Estimate) else "not measured"
 
