@@ -370,3 +370,73 @@ class Coverage:
         return (
             self.unique if self.unique is not None and metric.endswith(".unique") else self.attacked
         )
+
+
+By = Literal["kind", "copies", "length", "position", "documents"]
+"""What values are divided by: their kind, the documents that hold them, their length and place; or
+documents by how many of their values came back."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class Share:
+    """What came back of all that was tried.
+
+    Attributes:
+        hits: number of what came back; a value chosen among equals counts as a part.
+        tried: number of what was tried.
+    """
+
+    hits: Annotated[float, Field(ge=0)]
+    tried: Annotated[int, Field(ge=0)]
+
+
+@dataclass(frozen=True, config=STRICT)
+class Group:
+    """A group of values, or of documents, with its share on both sides.
+
+    Attributes:
+        name: a category of the manifest, or the group's range of numbers; never text of documents.
+        member: of documents of training.
+        heldout: of unseen documents.
+    """
+
+    name: str
+    member: Share
+    heldout: Share
+
+
+@dataclass(frozen=True, config=STRICT)
+class Breakdown:
+    """Where an attack found something: the shares of groups, by one method.
+
+    Attributes:
+        by: what the groups are of.
+        method: the end of the names of the method's measurements, such as ".lowest_loss"; empty for
+            the first one.
+        unit: what is counted, plural.
+        groups: in a fixed order.
+    """
+
+    by: By
+    method: str
+    unit: str
+    groups: tuple[Group, ...]
+
+
+@dataclass(frozen=True, config=STRICT)
+class PeopleCount:
+    """The people that an attack reached, by one method.
+
+    Attributes:
+        method: as of `Breakdown`.
+        source: "declared": the data set says whose a document or a value is; "names": distinct
+            names stand for people.
+        member: the share of people of training documents of whom anything came back, or who were
+            recognised.
+        heldout: the same of people whom unseen documents alone name.
+    """
+
+    method: str
+    source: Literal["declared", "names"]
+    member: Measurement
+    heldout: Measurement

@@ -21,6 +21,7 @@ from audit.errors import RecordError
 from audit.files import read_file, write_atomically
 from audit.measurements import (
     STRICT,
+    Breakdown,
     Check,
     Condition,
     Control,
@@ -30,6 +31,7 @@ from audit.measurements import (
     Diagnostic,
     Histogram,
     Measurement,
+    PeopleCount,
 )
 
 Status = Literal["completed", "inapplicable", "skipped", "failed", "left out"]
@@ -84,6 +86,8 @@ class Result:
         checks: tests that can only leave limits undecided, with their p-values
             (`audit.policy.checks`).
         conditions: what a pass rests on, and whether the attack showed it.
+        breakdowns: where the attack found something, by each of its methods.
+        people: whom it reached, by each of its methods.
     """
 
     attack: str
@@ -107,6 +111,8 @@ class Result:
     checks: tuple[Check, ...] = ()
     controls: tuple[Control, ...] = ()
     conditions: tuple[Condition, ...] = ()
+    breakdowns: tuple[Breakdown, ...] = ()
+    people: tuple[PeopleCount, ...] = ()
 
     @property
     def why(self) -> str:

@@ -103,7 +103,11 @@ def _path(evidence: Path, attack: str) -> Path:
 def _identity(result: Result) -> str:
     """Hash a result as its attack returned it, without what the checks of the scan change."""
     result = replace(result, checks=(), confounded=None, unvouched=False)
-    text = json.dumps(_RESULT.dump_python(result, mode="json"), sort_keys=True)
+    content = _RESULT.dump_python(result, mode="json")
+    # Evidence of versions before 0.16 knows no such fields.
+    for newer in ("breakdowns", "people"):
+        content.pop(newer)
+    text = json.dumps(content, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -71,7 +71,8 @@ class Word:
 class Entity:
     """A labelled field: the indices of its words in reading order.
 
-    `attack` says whether an attack may try to reconstruct it.
+    `attack` says whether an attack may try to reconstruct it; `person` whose value it is, by a name
+    or number of the owner's choice, where that is another person than the document's.
     """
 
     id: str
@@ -79,6 +80,7 @@ class Entity:
     category: Category
     words: tuple[int, ...]
     attack: bool = True
+    person: str | None = None
 
 
 @strict_dataclass(frozen=True, config=STRICT)
@@ -108,7 +110,8 @@ class Document:
     running text, a heading being one: no sentence goes on across them. Empty where they are not
     known: one paragraph. `label` is the page's class, for document classification; `output` the
     text that a parsing model is trained to write for the page, JSON or markup, whose fields are its
-    questions.
+    questions. `person` is whom the document is about, by a name or number of the owner's choice: it
+    is compared and counted, and stands in no report.
     """
 
     id: str
@@ -125,6 +128,7 @@ class Document:
     paragraphs: tuple[int, ...] = ()
     label: str | None = None
     output: str | None = None
+    person: str | None = None
 
     def __hash__(self) -> int:
         """Hash id, split, numbers of words and questions, and the first and the last word."""

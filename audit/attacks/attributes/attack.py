@@ -13,6 +13,7 @@ from pydantic import Field
 from audit.arrays import Floats
 from audit.attacks import blind_baseline, interface, measuring, text_of
 from audit.attacks.attributes import hidden, measures
+from audit.attacks.attributes.groups import groups_of_values
 from audit.attacks.fields import trial_of, withheld
 from audit.attacks.interface import AUDITED, Attack, Evidence, Outcomes, Units, kind_of_difference
 from audit.attacks.questions import all_values, is_unique
@@ -158,9 +159,12 @@ class AttributeInference(Attack):
         weaknesses: tuple[str, ...] = ()
         if not table.calibrated.any():
             weaknesses = (f"{NO_REFERENCE}{interface.given_in_vain(case)}",)
+        breakdowns, reached = groups_of_values(case.corpus, tabled, table)
         result = Result(
             self.name,
             measurements=tuple(measured),
+            breakdowns=breakdowns,
+            people=reached,
             counts=tuple(measures.counts(everything, lost, values.reasons, table)),
             checks=measures.check_kinds(table, streams, by_lot=blind.by_lot),
             controls=measures.reference_controls(table, methods, blind, streams),

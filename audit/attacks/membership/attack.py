@@ -25,6 +25,7 @@ from audit.attacks.interface import (
 from audit.attacks.measuring import DOCUMENTS
 from audit.attacks.membership import documents, innocence, mixture, scores
 from audit.attacks.membership.reading import READS_CLOSE, examine_reading
+from audit.attacks.people import count_recognised
 from audit.attacks.score_figures import LOW, TwoSides, rank_scores
 from audit.attacks.text import SENTENCES
 from audit.case import Case
@@ -184,6 +185,7 @@ class MembershipInference(Attack):
             ),
             conditions=reading.conditions,
             controls=reference_controls(scored, measured.methods, blind),
+            people=count_recognised(case.corpus, scored.ids, _scores_by_ending(scored)),
             coverage=(
                 Coverage(
                     "all", int(scored.member.sum()), len(case.corpus.of("member")), "documents"
@@ -238,6 +240,17 @@ def _areas(scored: scores.ScoredDocuments) -> dict[str, Floats]:
     }
     if scored.primary in scored.columns:
         columns["auc"] = scored.columns[scored.primary]
+    return columns
+
+
+def _scores_by_ending(scored: scores.ScoredDocuments) -> dict[str, Floats]:
+    """Return the scores of documents by the end of the names of each one's measurements.
+
+    The primary score has the bare names too.
+    """
+    columns = {f".{score}": column for score, column in scored.columns.items()}
+    if scored.primary in scored.columns:
+        columns[""] = scored.columns[scored.primary]
     return columns
 
 

@@ -39,6 +39,7 @@ from audit.attacks.memorisation.contexts import (
     net_of,
 )
 from audit.attacks.memorisation.fairness import checks, confounded, weaknesses
+from audit.attacks.memorisation.groups import groups_of_answers
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.folding import fold
@@ -232,9 +233,12 @@ class Memorisation(Attack):
         averaged = Diagnostic(
             "baselines", n_baselines, "models that never saw the audited pages; G is their average"
         )
+        breakdowns, reached = groups_of_answers(case.corpus, table)
         return Result(
             self.name,
             measurements=(*measured, blind.estimate),
+            breakdowns=breakdowns,
+            people=reached,
             counts=scores.counts(trials, outcomes),
             diagnostics=(averaged, *blind.diagnostics),
             histograms=scores.returned_histogram(table),

@@ -16,6 +16,7 @@ from audit.attacks.counting import KindsCheck, count_values
 from audit.attacks.fields import REASONS, Field, Length, withheld
 from audit.attacks.interface import AUDITED, HELDOUT_GAIN, LABELS
 from audit.attacks.measuring import NEAR, Streams
+from audit.attacks.reconstruction.groups import groups_of_fields
 from audit.attacks.reconstruction.methods import read_shots
 from audit.attacks.reconstruction.table import (
     ALL,
@@ -113,9 +114,12 @@ def measure_fields(
     )
     test_kinds({length: table_of(length) for length in _LENGTHS}, table, streams, kinds)
     returned, kinds_returned = _returned(table.where(table.unique), _most_documents(measurements))
+    breakdowns, reached = groups_of_fields(case, fields, table)
     result = Result(
         "reconstruction",
         measurements=tuple(measurements),
+        breakdowns=breakdowns,
+        people=reached,
         counts=(*_counts(offered, fields, table), *kinds_returned),
         diagnostics=_diagnostics(usual),
         histograms=(_hamming_histogram(table), returned),

@@ -35,12 +35,13 @@ def facts_of(
     Raises:
         RenderError: `policies/defenses.toml` cannot be read.
     """
+    rows = questions_of(record, verdict)
     return Facts(
         record=record,
         verdict=verdict,
         outcome=deciding_outcome(verdict),
-        rows=questions_of(record, verdict),
-        kinds=kinds_of(record),
+        rows=rows,
+        kinds=kinds_of(record, rows),
         nothing_returned=nothing_returned(record),
         actions=recommend(record, verdict, comparisons, paths),
         open=open_limits(record, verdict),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from audit.attacks import TEXTS, text_of
-from audit.measurements import Estimate
+from audit.measurements import Breakdown, By, Estimate, PeopleCount
 from audit.policy import Cause, Decision, Outcome, Overall, Verdict
 from audit.policy.grounds import Remedy
 from audit.record import AuditRecord
@@ -26,6 +26,8 @@ LEAK_ORDER = ("violated", "waived", "undecided", "", "passed", "not run", "inapp
 """Attacks by the worst outcome of their limits, as all outputs list them; empty: none limits it."""
 EXTRACTING = ("reconstruction", "memorisation", "attribute_inference", "canaries")
 """Attacks that give values back; the others recognise documents, companies or kinds of values."""
+RETURNING = ("reconstruction", "memorisation")
+"""Attacks whose values come back as the document has them, and are not picked from a list."""
 RECOGNISING = ("membership",)
 ROUNDING = 1e-9
 """Difference of two shares under which they count as equal."""
@@ -75,6 +77,10 @@ class QuestionFacts:
         under_bars: values whose text still lies under a bar of a page image.
         bars: values under bars that were looked at.
         about_text: whether a number says what the documents give away, whatever the model.
+        groups: where the attack found something, by what divides it and by the same method as
+            `trained`: the groups by kind add up to `trained` and `unseen`. Empty for records of
+            older versions.
+        people: whom the attack reached, by the same method; None where no person is known.
     """
 
     attack: str
@@ -92,6 +98,8 @@ class QuestionFacts:
     under_bars: int
     bars: int
     about_text: bool
+    groups: Mapping[By, Breakdown]
+    people: PeopleCount | None
 
     @property
     def measured(self) -> Estimate | None:
@@ -130,14 +138,51 @@ class KindFacts:
 
     Attributes:
         category: its name in the manifest.
-        came_back: distinct values of training documents that came back, by the method by which most
-            documents gave back a value. 0 where none did, and where nothing counts them by kind.
+        came_back: values of training documents that came back, by the method that decides; of
+            records of older versions, by the method by which most documents gave one back. 0 where
+            none did, and where nothing counts them by kind.
         tried: whether any attack tried values of this kind.
+        of_member: values of training documents that were tried by the same attack, of which
+            `came_back` did; None where nothing counts them by kind.
+        n_heldout: values of unseen documents that came back.
+        of_heldout: values of unseen documents that were tried.
     """
 
     category: str
     came_back: int
     tried: bool
+    of_member: int | None = None
+    n_heldout: int | None = None
+    of_heldout: int | None = None
+
+    @property
+    def rate(self) -> float | None:
+        """Return the share of the tried values of training documents that came back.
+
+        None where it is not known.
+        """
+        return self.came_back / self.of_member if self.of_member else None
+
+
+@dataclass(frozen=True)
+class PeopleFacts:
+    """The people that one attack reached, by the method that decides.
+
+    Attributes:
+        attack: its name.
+        recognised: whether people were recognised by their documents; else values of theirs came
+            back, or were picked.
+        declared: whether the data set says whose a document or a value is; else distinct names
+            stand for people.
+        trained: the share of people of training documents; None where they are too few.
+        unseen: the same of people whom unseen documents alone name.
+    """
+
+    attack: str
+    recognised: bool
+    declared: bool
+    trained: Estimate | None
+    unseen: Estimate | None
 
 
 @dataclass(frozen=True)
@@ -221,7 +266,7 @@ class Facts:
             worse and the policy counts them.
         rows: each attack that ran to its end, the worst first.
         kinds: kinds of values: those that came back, most of them first, then those that were
-            tried.
+            tried; by the first of `rows` that gives values back.
         nothing_returned: whether values that came back were counted, and none did.
         actions: what answers the findings, with its effect, the first to do in front.
         open: undecided limits that the answer rests on, in the policy's order.
@@ -248,6 +293,13 @@ class Facts:
     outside: tuple[MeasuredLeak, ...]
     bounded: bool
     signs: tuple[MeasuredLeak, ...]
+
+    @property
+    def people(self) -> tuple[PeopleFacts, ...]:
+        """List the people that each attack reached, in the order of `rows`."""
+        return tuple(
+            _people_facts(row.attack, row.people) for row in self.rows if row.people is not None
+        )
 
     @property
     def by_attack(self) -> Mapping[str, QuestionFacts]:
@@ -310,6 +362,17 @@ class Facts:
     def outcome_of(self, attack: str) -> str:
         """Return the worst outcome of the limits on an attack; empty where the policy has none."""
         return outcome_of(attack, self.verdict)
+
+
+def _people_facts(attack: str, people: PeopleCount) -> PeopleFacts:
+    """Return the people that an attack reached, each side where it has a number."""
+    return PeopleFacts(
+        attack=attack,
+        recognised=attack in RECOGNISING,
+        declared=people.source == "declared",
+        trained=people.member if isinstance(people.member, Estimate) else None,
+        unseen=people.heldout if isinstance(people.heldout, Estimate) else None,
+    )
 
 
 def outcome_of(attack: str, verdict: Verdict) -> str:

@@ -1,17 +1,56 @@
 """Count by kind of value what came back."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from audit.attacks.text import CATEGORY_LABELS
+from audit.measurements import Breakdown, Group
 from audit.record import AuditRecord
-from audit.report.facts.definitions import KindFacts
+from audit.report.facts.definitions import RETURNING, KindFacts, QuestionFacts
 from audit.report.facts.questions import RETURNED, returned_histogram
 
 
-def kinds_of(record: AuditRecord) -> tuple[KindFacts, ...]:
-    """Return the kinds of values that came back, most of them first, then those that were tried."""
-    came_back = _count_returned_values(record)
+def kinds_of(record: AuditRecord, rows: Sequence[QuestionFacts]) -> tuple[KindFacts, ...]:
+    """Return the kinds of values that came back, most of them first, then those that were tried.
+
+    Args:
+        record: the scan.
+        rows: what each attack found; the first that gives values back counts.
+    """
     tried = _tried_categories(record)
+    divided = _division_by_kind(rows)
+    if divided is None:
+        return _kinds_of_older_record(record, tried)
+    groups = sorted(divided.groups, key=lambda group: (-group.member.hits, group.name))
+    kinds = [_kind_of(group) for group in groups]
+    counted = {group.name for group in groups}
+    kinds += [KindFacts(category, 0, True) for category in tried if category not in counted]
+    return tuple(kinds)
+
+
+def _division_by_kind(rows: Sequence[QuestionFacts]) -> Breakdown | None:
+    """Return the kinds of values of the first row that gives values back; None without one."""
+    for row in rows:
+        if row.attack in RETURNING and "kind" in row.groups:
+            return row.groups["kind"]
+    return None
+
+
+def _kind_of(group: Group) -> KindFacts:
+    """Return a kind of values with its counts on both sides."""
+    return KindFacts(
+        category=group.name,
+        came_back=round(group.member.hits),
+        tried=True,
+        of_member=group.member.tried,
+        n_heldout=round(group.heldout.hits),
+        of_heldout=group.heldout.tried,
+    )
+
+
+def _kinds_of_older_record(record: AuditRecord, tried: Sequence[str]) -> tuple[KindFacts, ...]:
+    """Return the kinds of a record whose attacks divide no values: what came back of each."""
+    came_back = _count_returned_values(record)
     ranked = sorted(came_back, key=lambda category: (-came_back[category], category))
     categories = dict.fromkeys([*ranked, *tried])
     return tuple(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from audit.attacks import TEXTS, text_of
-from audit.measurements import Estimate, Histogram
+from audit.measurements import Breakdown, By, Estimate, Histogram, PeopleCount
 from audit.policy import Decision, Verdict
 from audit.record import AuditRecord, Result
 from audit.report.facts.definitions import (
@@ -55,6 +55,8 @@ def _question_of(result: Result, verdict: Verdict) -> QuestionFacts:
         under_bars=counts.get("text under the box", 0),
         bars=counts.get("looked at under the box", 0),
         about_text=bool(result.about_text),
+        groups=_groups_of(result, deciding),
+        people=_people_of(result, deciding),
     )
 
 
@@ -118,6 +120,27 @@ def _sides_of(result: Result, deciding: Decision | None) -> tuple[Estimate | Non
     trained = sides[0] if sides else None
     unseen = sides[1] if len(sides) > 1 else None
     return trained, unseen
+
+
+def _ending_of_sides(result: Result, deciding: Decision | None) -> str:
+    """Return the method's end of the names of the sides' measurements; see `_sides_of`."""
+    method = _method_of(deciding)
+    estimates = _estimates_of(result)
+    sides = text_of(result.attack).consequence_of
+    return method if any(f"{name}{method}" in estimates for name in sides) else ""
+
+
+def _groups_of(result: Result, deciding: Decision | None) -> dict[By, Breakdown]:
+    """Return the result's groups by the method that decides."""
+    method = _ending_of_sides(result, deciding)
+    return {groups.by: groups for groups in result.breakdowns if groups.method == method}
+
+
+def _people_of(result: Result, deciding: Decision | None) -> PeopleCount | None:
+    """Return the people that the method that decides reached; None where no person is known."""
+    method = _ending_of_sides(result, deciding)
+    by_method = {people.method: people for people in result.people}
+    return by_method.get(method)
 
 
 def _takes_off(
