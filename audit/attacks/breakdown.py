@@ -1,6 +1,6 @@
 """Divide what an attack found by kind, copies, length and place, and documents by their hits."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -75,9 +75,12 @@ def position_of(document: Document, words: Sequence[int]) -> str:
     """Name the quarter of a page that holds some of its words."""
     if not words:
         return NOWHERE
-    boxes = [box for box in (document.words[index].box for index in words) if box is not None]
-    if boxes and document.size is not None:
-        middles = [(box[1] + box[3]) / 2 for box in boxes]
+    middles = []
+    for index in words:
+        box = document.words[index].box
+        if box is not None:
+            middles.append((box[1] + box[3]) / 2)
+    if middles and document.size is not None:
         place = sum(middles) / len(middles) / document.size[1]
     else:
         place = (min(words) + 0.5) / len(document.words)
@@ -90,31 +93,44 @@ def break_down(tried: Tried, methods: Sequence[MethodHits]) -> tuple[Breakdown, 
 
     Copies divide all values that were tried: those that a share is of often stand in one document.
     """
-    everything = np.ones(len(tried.traits), bool)
-    breakdowns = []
+    breakdowns: list[Breakdown] = []
     for method in methods:
-        if not method.counted.any():
-            continue
-        for by, names, group_of in _ways(tried):
-            counted = everything if by == "copies" else method.counted
-            groups = tuple(_groups(tried, method.hits, counted, names, group_of))
-            breakdowns.append(Breakdown(by, method.method, tried.unit, groups))
-        groups = tuple(_documents_by_hits(tried, method))
-        breakdowns.append(Breakdown("documents", method.method, "documents", groups))
+        if method.counted.any():
+            breakdowns += _divide(tried, method)
     return tuple(breakdowns)
 
 
-Way = tuple[By, Sequence[str], Callable[[Traits], str]]
-"""What divides values, the names of the groups, and the group of a value."""
+def _divide(tried: Tried, method: MethodHits) -> Iterator[Breakdown]:
+    """Yield every division of what a method found."""
+    everything = np.ones(len(tried.traits), bool)
+    for way in _ways(tried):
+        counted = method.counted
+        if way.by == "copies":
+            counted = everything
+        groups = tuple(_groups(tried, method.hits, counted, way))
+        yield Breakdown(way.by, method.method, tried.unit, groups)
+    documents = tuple(_documents_by_hits(tried, method))
+    yield Breakdown("documents", method.method, "documents", documents)
 
 
-def _ways(tried: Tried) -> Iterator[Way]:
+class _Way(NamedTuple):
+    """A way to divide values: the names of the groups, and the group of each value in order."""
+
+    by: By
+    names: Sequence[str]
+    group_of_value: Sequence[str]
+
+
+def _ways(tried: Tried) -> Iterator[_Way]:
     """Yield the ways in which values are divided."""
-    kinds = sorted({traits.category for traits in tried.traits})
-    yield "kind", kinds, lambda traits: traits.category
-    yield "copies", COPIES, lambda traits: _range_of(traits.copies, LAST_COPIES, COPIES)
-    yield "length", LENGTHS, lambda traits: _range_of(traits.length, LAST_LENGTHS, LENGTHS)
-    yield "position", POSITIONS, lambda traits: traits.position
+    kinds = [traits.category for traits in tried.traits]
+    yield _Way("kind", sorted(set(kinds)), kinds)
+    copies = [_range_of(traits.copies, LAST_COPIES, COPIES) for traits in tried.traits]
+    yield _Way("copies", COPIES, copies)
+    lengths = [_range_of(traits.length, LAST_LENGTHS, LENGTHS) for traits in tried.traits]
+    yield _Way("length", LENGTHS, lengths)
+    positions = [traits.position for traits in tried.traits]
+    yield _Way("position", POSITIONS, positions)
 
 
 def _range_of(number: int, last: Sequence[int], names: Sequence[str]) -> str:
@@ -125,16 +141,10 @@ def _range_of(number: int, last: Sequence[int], names: Sequence[str]) -> str:
     return names[-1]
 
 
-def _groups(
-    tried: Tried,
-    hits: Floats,
-    counted: Bools,
-    names: Sequence[str],
-    group_of: Callable[[Traits], str],
-) -> Iterator[Group]:
+def _groups(tried: Tried, hits: Floats, counted: Bools, way: _Way) -> Iterator[Group]:
     """Yield the groups that hold a counted value."""
-    group_names = np.array([group_of(traits) for traits in tried.traits], np.str_)
-    for name in names:
+    group_names = np.array(way.group_of_value, np.str_)
+    for name in way.names:
         rows = counted & (group_names == name)
         if rows.any():
             yield Group(name, _share(hits, rows & tried.member), _share(hits, rows & ~tried.member))

@@ -72,9 +72,11 @@ class People:
         for entity in document.entities:
             if entity.id == question.entity:
                 return self.owner_of(document, entity)
-        if self.source == "declared":
-            return None if document.person is None else fold(document.person)
-        return _name_asked_for(question)
+        if self.source == "names":
+            return _name_asked_for(question)
+        if document.person is None:
+            return None
+        return fold(document.person)
 
 
 def people_of(corpus: Corpus) -> People:
@@ -107,24 +109,24 @@ def _declares(document: Document) -> bool:
 
 def _people_in(document: Document, source: Source) -> set[str]:
     """Return the people whom a document is about, or whom it names."""
-    people: set[str] = set()
-    if source == "declared" and document.person is not None:
-        people.add(fold(document.person))
-    owner = _declared_owner if source == "declared" else _name_of
-    for entity in document.entities:
-        person = owner(document, entity)
-        if person is not None:
-            people.add(person)
+    people: set[str | None] = set()
     if source == "names":
-        names = map(_name_asked_for, document.questions)
-        people.update(name for name in names if name is not None)
-    return people
+        people.update(_name_of(document, entity) for entity in document.entities)
+        people.update(map(_name_asked_for, document.questions))
+    else:
+        people.update(_declared_owner(document, entity) for entity in document.entities)
+        if document.person is not None:
+            people.add(fold(document.person))
+    return {person for person in people if person is not None}
 
 
 def _declared_owner(document: Document, entity: Entity) -> str | None:
     """Return whose value an entity is, as the data set says; None where it does not."""
-    person = entity.person if entity.person is not None else document.person
-    return None if person is None else fold(person)
+    if entity.person is not None:
+        return fold(entity.person)
+    if document.person is None:
+        return None
+    return fold(document.person)
 
 
 def _name_of(document: Document, entity: Entity) -> str | None:
@@ -223,18 +225,34 @@ def count_recognised(
     heldout = np.array([corpus.document(name).split == "heldout" for name in ids], bool)
     counts = []
     for method, column in columns.items():
-        is_scored = np.isfinite(column)
-        if not (heldout & is_scored).any():
+        of_unseen = column[heldout & np.isfinite(column)]
+        if not of_unseen.size:
             continue
-        # So many unseen documents lie above the threshold at most, ties among them.
-        threshold = np.quantile(column[heldout & is_scored], 1 - FALSE_ALARMS, method="higher")
-        reached: dict[str, bool] = {}
-        for person, documents in people.documents.items():
-            rows = [named[name] for name in documents if name in named and is_scored[named[name]]]
-            if rows and person in people.side:
-                reached[person] = bool((column[rows] > threshold).any())
+        # So many unseen documents lie above the threshold at most.
+        threshold = float(np.quantile(of_unseen, 1 - FALSE_ALARMS, method="higher"))
+        reached = _recognised(people, named, column, threshold)
         counts += _count(people, method, reached)
     return tuple(counts)
+
+
+def _recognised(
+    people: People, named: Mapping[str, int], column: Floats, threshold: float
+) -> dict[str, bool]:
+    """Tell of each person with a scored document whether one of them scores over a threshold.
+
+    Args:
+        people: the people of the data set.
+        named: rows of the documents by id.
+        column: scores, (n_documents,), NaN where a document has none.
+        threshold: score over which a document is recognised.
+    """
+    reached: dict[str, bool] = {}
+    for person in people.side:
+        rows = [named[name] for name in people.documents[person] if name in named]
+        scores = column[rows]
+        if np.isfinite(scores).any():
+            reached[person] = bool((scores > threshold).any())
+    return reached
 
 
 def _count(people: People, method: str, reached: Mapping[str, bool]) -> list[PeopleCount]:

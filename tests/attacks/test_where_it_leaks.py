@@ -1,4 +1,4 @@
-"""Where an attack found values, and whose they are: each group adds up to what the method reports."""
+"""Where an attack found values, and whose they are: groups add up to what the method reports."""
 
 from dataclasses import replace
 
@@ -44,9 +44,7 @@ def page(name: str, split: Split, *values: tuple[str, str], person: str | None =
         for word in text.split():
             top = 100.0 * number
             words.append(Word(word, (0.0, top, 10.0, top + 10)))
-        entities.append(
-            Entity(f"e{number}", "X", category, tuple(range(start, len(words))))  # type: ignore[arg-type]
-        )
+        entities.append(Entity(f"e{number}", "X", category, tuple(range(start, len(words)))))
     return Document(
         name, split, tuple(words), size=(100, 400), entities=tuple(entities), person=person
     )

@@ -93,15 +93,20 @@ def facts_in_words(facts: Facts) -> Iterator[str]:
         yield f"{kind.came_back:,} {kind.of_member} {kind.n_heldout} {kind.of_heldout}"
         if kind.rate is not None:
             yield numbers.show(kind.rate, "share")
-    for people in facts.people:
-        for item in filter(None, (people.trained, people.unseen)):
-            yield from texts_of(item)
+    yield from people_in_words(facts)
     yield str(sum(kind.came_back for kind in facts.kinds))
     yield f"{len(facts.open)} {len(facts.accepted)} {len(facts.outside)} {len(facts.actions)}"
     for leak in (*facts.accepted, *facts.outside):
         yield from texts_of(leak.measured)
         yield from texts_of(leak.shown)
     yield from limits_in_words(facts)
+
+
+def people_in_words(facts: Facts) -> Iterator[str]:
+    """Write the shares of people."""
+    for people in facts.people:
+        for item in filter(None, (people.trained, people.unseen)):
+            yield from texts_of(item)
 
 
 def limits_in_words(facts: Facts) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from audit.attacks import people
 from audit.attacks.attributes.hidden import Hidden
-from audit.attacks.attributes.measures import CALIBRATED, LOSS, METHODS, AttributeTable
+from audit.attacks.attributes.measures import CALIBRATED, METHODS, AttributeTable, named
 from audit.attacks.breakdown import OTHER_KIND, MethodHits, Traits, Tried, break_down, position_of
 from audit.corpus.documents import CATEGORIES, Corpus
 from audit.corpus.folding import fold, occurrences, places_of
@@ -26,7 +26,7 @@ def groups_of_values(
     for method in METHODS:
         if method == CALIBRATED and not table.calibrated.any():
             continue
-        ending = "" if method == LOSS else f".{method}"
+        ending = named("", method)
         methods.append(MethodHits(ending, table.chosen[method], counted))
     traits = [_traits_of(corpus, value) for value in values]
     tried = Tried(traits, table.member, table.cluster, "values")
@@ -36,12 +36,16 @@ def groups_of_values(
 
 def _traits_of(corpus: Corpus, value: Hidden) -> Traits:
     """Return what is known of a value without its text."""
-    category = value.category if value.category in CATEGORIES else OTHER_KIND
+    category = OTHER_KIND
+    if value.category in CATEGORIES:
+        category = value.category
     document = value.document
     words = _words_of(value)
     folded = fold(value.text)
     holders = occurrences(corpus).get(folded)
-    copies = 1 if holders is None else holders.anywhere[document.split]
+    copies = 1
+    if holders is not None:
+        copies = holders.anywhere[document.split]
     return Traits(category, copies, len(folded), position_of(document, words))
 
 

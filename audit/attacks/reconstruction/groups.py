@@ -6,7 +6,7 @@ from audit.attacks import people
 from audit.attacks.breakdown import MethodHits, Traits, Tried, break_down, position_of
 from audit.attacks.fields import Field
 from audit.attacks.measuring import NEAR
-from audit.attacks.reconstruction.table import DEFAULT, METHODS, FieldTable, named
+from audit.attacks.reconstruction.table import METHODS, FieldTable, named
 from audit.case import Case
 from audit.corpus.folding import fold, occurrences
 from audit.measurements import Breakdown, PeopleCount
@@ -27,16 +27,11 @@ def groups_of_fields(
     for method in (*METHODS, NEAR):
         hits = table.exact[named("attack", method)]
         counted = table.judged_by(method).rows("unique")
-        methods.append(MethodHits(_ending(method), hits, counted))
+        methods.append(MethodHits(named("", method), hits, counted))
     traits = [_traits_of(case, field) for field in usual]
     tried = Tried(traits, table.member, table.cluster, "fields")
     owned = [_owned_value(case, field) for field in usual]
     return break_down(tried, methods), people.count_returned(case.corpus, owned, methods)
-
-
-def _ending(method: str) -> str:
-    """Return the end of the names of a method's measurements."""
-    return "" if method == DEFAULT else f".{method}"
 
 
 def _traits_of(case: Case, field: Field) -> Traits:

@@ -161,7 +161,9 @@ class KindFacts:
 
         None where it is not known.
         """
-        return self.came_back / self.of_member if self.of_member else None
+        if not self.of_member:
+            return None
+        return self.came_back / self.of_member
 
 
 @dataclass(frozen=True)
@@ -366,13 +368,14 @@ class Facts:
 
 def _people_facts(attack: str, people: PeopleCount) -> PeopleFacts:
     """Return the people that an attack reached, each side where it has a number."""
-    return PeopleFacts(
-        attack=attack,
-        recognised=attack in RECOGNISING,
-        declared=people.source == "declared",
-        trained=people.member if isinstance(people.member, Estimate) else None,
-        unseen=people.heldout if isinstance(people.heldout, Estimate) else None,
-    )
+    trained: Estimate | None = None
+    unseen: Estimate | None = None
+    if isinstance(people.member, Estimate):
+        trained = people.member
+    if isinstance(people.heldout, Estimate):
+        unseen = people.heldout
+    recognised = attack in RECOGNISING
+    return PeopleFacts(attack, recognised, people.source == "declared", trained, unseen)
 
 
 def outcome_of(attack: str, verdict: Verdict) -> str:

@@ -127,7 +127,9 @@ def _ending_of_sides(result: Result, deciding: Decision | None) -> str:
     method = _method_of(deciding)
     estimates = _estimates_of(result)
     sides = text_of(result.attack).consequence_of
-    return method if any(f"{name}{method}" in estimates for name in sides) else ""
+    if any(f"{name}{method}" in estimates for name in sides):
+        return method
+    return ""
 
 
 def _groups_of(result: Result, deciding: Decision | None) -> dict[By, Breakdown]:
