@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import chain, product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -37,23 +37,73 @@ Protected = Literal["document", "provider"]
 """Whoever a metric is about."""
 
 
+class Ask(StrictModel):
+    """What an attack, or a part of it, asks of the model.
+
+    Attributes:
+        queries: names of query types (`audit.targets.interface`); none: the model is not asked.
+        metrics: measurements of the part, by full name or first part; empty: all of the attack.
+        tasks: tasks of the models that are asked so; empty: every task.
+    """
+
+    queries: tuple[str, ...]
+    metrics: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+
+    @property
+    def access(self) -> Access:
+        """Return the access that answers to all of the queries need; of unknown ones the file."""
+        levels = [QUERY_ACCESS.get(query, "weights") for query in self.queries]
+        return min(levels, key=ACCESSES.index, default="copies")
+
+    def is_about(self, metric: str, task: str) -> bool:
+        """Test whether a measurement on a model of a task rests on these queries."""
+        if not self.is_of_task(task):
+            return False
+        return not self.metrics or metric in self.metrics or name_parts(metric)[0] in self.metrics
+
+    def is_of_task(self, task: str) -> bool:
+        """Test whether models of a task are asked so."""
+        return not self.tasks or task in self.tasks
+
+
 class Threat(StrictModel):
     """Threat model, as the attack is run here.
 
     Attributes:
-        access: what all of the attack needs of the model.
-        knowledge: what the attacker knows beside it, as the end of a sentence.
-        least: what a weaker part of the attack can do with; None: no part can do with less.
-        least_for: description of that part, in a few words.
+        knowledge: what the attacker knows beside the model, as the end of a sentence.
+        asks: what the model is asked. Later entries override earlier ones; an attack without any
+            counts as one that needs the model's file.
+        least_for: description of the part that needs least, in a few words.
         effort: parameters that set the cost of one trial, by name, with labels that follow their
             number.
     """
 
-    access: Access
     knowledge: str
-    least: Access | None = None
+    asks: tuple[Ask, ...] = ()
     least_for: str = ""
     effort: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def access(self) -> Access:
+        """Return what all of the attack needs of the model."""
+        levels = [asked.access for asked in self.asks if not asked.metrics]
+        return min(levels, key=ACCESSES.index, default="weights")
+
+    @property
+    def least(self) -> Access | None:
+        """Return what a weaker part of the attack can do with; None: no part can do with less."""
+        levels = [asked.access for asked in self.asks]
+        least = max(levels, key=ACCESSES.index, default=self.access)
+        return None if least == self.access else least
+
+    def access_of(self, metric: str, task: str) -> Access:
+        """Return the access that a measurement on a model of a task needs."""
+        access: Access = "weights"
+        for asked in self.asks:
+            if asked.is_about(metric, task):
+                access = asked.access
+        return access
 
 
 class Provable(StrictModel):
@@ -84,6 +134,9 @@ SENTENCES: Mapping[str, str] = SHARED["sentences"]
 CATEGORY_LABELS: Mapping[str, str] = SHARED["categories"]
 """The manifest's field categories, as a reader who knows no schema would call them."""
 ACCESS_LABELS: Mapping[Access, str] = SHARED["access"]
+ACCESSES: tuple[Access, ...] = get_args(Access)
+QUERY_ACCESS: Mapping[str, Access] = SHARED["queries"]
+"""What an attacker needs for an answer to a query, by the name of its type."""
 _UNBOUNDED = frozenset({"ratio", "bits", "count", "number"})
 
 

@@ -20,6 +20,7 @@ from audit.files import shipped_folder, table_beside
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord, Result
 from audit.report import tables
+from audit.report.access import access_view
 from audit.report.answer import decides_most, findings, name_documents
 from audit.report.changes import Changes
 from audit.report.coverage import legal_view
@@ -120,6 +121,7 @@ def report_context(
             "policy": policy,
             "texts": texts,
             "decision": decision_view(facts),
+            "access": access_view(facts),
             "outside": facts.outside,
             "accepted": facts.accepted,
             "most_outside": MOST_OUTSIDE,

@@ -8,6 +8,7 @@ from audit.errors import UsageError
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord
 from audit.report import tables
+from audit.report.access import access_view
 from audit.report.answer import name_documents
 from audit.report.coverage import legal_view
 from audit.report.facts.build import facts_of
@@ -38,6 +39,7 @@ def dpia(
         facts,
         policy=policy,
         found=list(_findings_by_attack(facts)),
+        access=access_view(facts),
         legal=legal_view(facts),
         residual=residual_risk(facts, policy),
         recommendations=facts.actions,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from audit.policy import Verdict
 from audit.record import AuditRecord
+from audit.report.facts.access import access_rows, releases_of
 from audit.report.facts.definitions import Facts
 from audit.report.facts.kinds import kinds_of, nothing_returned
 from audit.report.facts.leaks import signs_of_training, unlimited, within
@@ -36,6 +37,9 @@ def facts_of(
         RenderError: `policies/defenses.toml` cannot be read.
     """
     rows = questions_of(record, verdict)
+    accepted = within(verdict)
+    outside = unlimited(verdict)
+    access = access_rows(record, verdict, rows, (*accepted, *outside))
     return Facts(
         record=record,
         verdict=verdict,
@@ -46,8 +50,10 @@ def facts_of(
         actions=recommend(record, verdict, comparisons, paths),
         open=open_limits(record, verdict),
         next_step=next_step(record, verdict),
-        accepted=within(verdict),
-        outside=unlimited(verdict),
+        accepted=accepted,
+        outside=outside,
         bounded=record.is_bounded,
         signs=signs_of_training(verdict.settled),
+        access=access,
+        releases=releases_of(record, access),
     )

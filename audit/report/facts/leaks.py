@@ -1,7 +1,7 @@
 """Find measurements that speak for a leak by themselves, whatever the policy limits."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from audit.attacks import TEXTS
@@ -32,15 +32,20 @@ class _Tell(NamedTuple):
     methods: list[Estimate]
 
 
-def leaks(settled: SettledRecord, level: float | None = None) -> list[MeasuredLeak]:
+def leaks(
+    settled: SettledRecord,
+    level: float | None = None,
+    counts: Callable[[str, Estimate], bool] | None = None,
+) -> list[MeasuredLeak]:
     """List the measurements that show a leak by themselves, the worst first.
 
     Args:
         settled: the settled record with the measurements.
         level: level of all measurements of the record together, by Holm's rule; None: `LEVEL` for
             each.
+        counts: whether a measurement of an attack is looked at; None: all are.
     """
-    tells = list(_tells(settled.record))
+    tells = [_only(tell, counts) for tell in _tells(settled.record)]
     p_values = {}
     for tell in tells:
         for estimate in tell.methods:
@@ -60,6 +65,22 @@ def _tells(record: AuditRecord) -> Iterator[_Tell]:
     for result in record.completed.values():
         for metric, plainest in _leak_metrics(result).items():
             yield _Tell(result, metric, plainest, list(_estimates_of_metric(result, metric)))
+
+
+def _only(tell: _Tell, counts: Callable[[str, Estimate], bool] | None) -> _Tell:
+    """Leave out of a metric the numbers of methods that do not count."""
+    if counts is None:
+        return tell
+    methods = [item for item in tell.methods if counts(tell.result.attack, item)]
+    return tell._replace(methods=methods)
+
+
+def telling_numbers(result: Result) -> list[Estimate]:
+    """List the numbers of an attack that can show a leak by themselves, of every method."""
+    numbers: list[Estimate] = []
+    for metric in _leak_metrics(result):
+        numbers += _estimates_of_metric(result, metric)
+    return numbers
 
 
 def _level_of(tell: _Tell, level: float | None) -> float:

@@ -19,6 +19,7 @@ from audit.attacks import TEXTS, text_of
 from audit.errors import RenderError, printable
 from audit.policy import Outcome
 from audit.record import AuditRecord
+from audit.report.access import access_view
 from audit.report.leaks import headline, notes
 from audit.report.verdicts import OPEN, Check, Judged, bound, compared
 
@@ -159,6 +160,7 @@ def as_markdown(judged: Judged) -> str:
         headline=headline(judged.facts),
         examined=_examined_checks(judged.limits),
         unexamined=_unexamined_metrics(judged.limits),
+        access=access_view(judged.facts),
         notes=[_split_indent(note.text) for note in notes(judged.facts)],
         bound=bound,
     )

@@ -1,0 +1,153 @@
+"""Lay out who can do what an attack did: a table by access, and a line for each way to release."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from audit.attacks import text_of
+from audit.measurements import Estimate
+from audit.record import AuditRecord
+from audit.report import numbers
+from audit.report.facts.definitions import AccessCell, AccessRow, Facts, ReleaseFacts, title_of
+from audit.report.labels import LABELS
+
+COLUMNS = LABELS["access"]
+STATES = LABELS["access_states"]
+OUTCOMES = LABELS["access_outcomes"]
+RELEASES = LABELS["release_names"]
+WORDS = LABELS["release_lines"]
+MOST_LISTED = 4
+"""Attacks that a line names."""
+STATED = {"internal": "internal", "api": "hosted", "open-weights": "shared"}
+"""Ways to release by the word of the manifest."""
+
+
+@dataclass(frozen=True)
+class CellText:
+    """Hold a cell: whether a leak was shown, and what the number and the limit say."""
+
+    state: str
+    word: str
+    note: str
+
+
+@dataclass(frozen=True)
+class RowText:
+    """Hold a row: what an attacker tries, and a cell for each kind of access, most first."""
+
+    question: str
+    cells: tuple[CellText, ...]
+
+
+@dataclass(frozen=True)
+class AccessView:
+    """Hold the table of access, and what follows for each way to give the model away.
+
+    Attributes:
+        columns: titles of the columns of cells.
+        rows: a row for each question.
+        releases: name and sentences of each way; empty where no model was audited.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[RowText, ...]
+    releases: tuple[tuple[str, str], ...]
+
+
+def access_view(facts: Facts) -> AccessView:
+    """Lay out the table of access of an audit; empty where no attack ran."""
+    ran = [row for row in facts.access if row.ran]
+    if not ran:
+        return AccessView((), (), ())
+    return AccessView(
+        columns=tuple(COLUMNS.values()),
+        rows=(*map(_row, ran), *_row_not_run(facts.access)),
+        releases=tuple(
+            (RELEASES[line.release], " ".join(_sentences(line, facts.record)))
+            for line in facts.releases
+        ),
+    )
+
+
+def _row(row: AccessRow) -> RowText:
+    """Lay out the row of an attack; a number is written once, with the most access."""
+    cells = []
+    before: Estimate | None = None
+    for cell in row.cells.values():
+        shown = cell.measured
+        if shown == before:
+            shown = None
+        cells.append(_cell(row.attack, cell, shown))
+        before = cell.measured
+    return RowText(_question_of(row.attack), tuple(cells))
+
+
+def _row_not_run(rows: Sequence[AccessRow]) -> Iterator[RowText]:
+    """Yield one row for all attacks that did not run, as “Not tested” says why."""
+    titles = [title_of(row.attack) for row in rows if not row.ran]
+    if titles:
+        cell = CellText("not tested", STATES["not tested"], "")
+        yield RowText(WORDS["not run"].format(listed=_some(titles)), (cell,) * len(COLUMNS))
+
+
+def _cell(attack: str, cell: AccessCell, shown: Estimate | None) -> CellText:
+    """Lay out a cell, with its number where that is to be written."""
+    notes = []
+    if shown is not None:
+        notes.append(_number_text(attack, shown))
+    if cell.state in ("shown", "not shown"):
+        notes.append(OUTCOMES[cell.outcome])
+    return CellText(cell.state, STATES[cell.state], "; ".join(notes))
+
+
+def _number_text(attack: str, measured: Estimate) -> str:
+    """Write the number of a cell: an area as the share of pairs told apart rightly."""
+    if measured.is_area and text_of(attack).metric(measured.name).kind == "auc":
+        return f"right in {numbers.show(min(1.0, measured.value), 'share')} of pairs"
+    form = text_of(attack).metric(measured.name).form
+    return numbers.amount(measured, form)
+
+
+def _question_of(attack: str) -> str:
+    """Return what the attacker tries."""
+    return text_of(attack).short_question or title_of(attack)
+
+
+def _sentences(line: ReleaseFacts, record: AuditRecord) -> Iterator[str]:
+    """Yield what follows for one way to give the model away."""
+    stated = record.audit.release
+    if stated is not None and STATED[stated] == line.release:
+        yield WORDS["stated"]
+    yield _what_was_shown(line)
+    rest = {
+        "scores": line.with_scores,
+        "undecided": line.undecided,
+        "not tested": line.not_tested,
+        "server": line.by_server,
+    }
+    if not line.was_tested:
+        del rest["not tested"]
+    for name, attacks in rest.items():
+        if attacks:
+            yield WORDS[name].format(listed=_listed(attacks))
+
+
+def _what_was_shown(line: ReleaseFacts) -> str:
+    """Say what was shown to attackers with the access of a release."""
+    if line.shown:
+        return WORDS[f"{line.release} shown"].format(listed=_listed(line.shown))
+    if line.was_tested:
+        return WORDS[line.release]
+    return WORDS["nothing"]
+
+
+def _listed(attacks: Sequence[str]) -> str:
+    """Name what attackers try, in one clause."""
+    questions = [_question_of(attack) for attack in attacks]
+    return _some([f"{question[:1].lower()}{question[1:]}" for question in questions])
+
+
+def _some(names: Sequence[str]) -> str:
+    """Join the first names, and count the others."""
+    if len(names) <= MOST_LISTED:
+        return "; ".join(names)
+    return f"{'; '.join(names[: MOST_LISTED - 1])}; and {len(names) - MOST_LISTED + 1} more"
