@@ -95,6 +95,11 @@ class Estimate:
         return self.null == 0.5 and self.null_kind == "chance"
 
     @property
+    def is_below_chance(self) -> bool:
+        """Test whether it is an area whose whole interval lies under chance."""
+        return self.is_area and self.high < 0.5
+
+    @property
     def pass_bound(self) -> Bound:
         """Return the bounds that must lie within a limit for a pass, at the level `pass_alpha`."""
         for bound in self.bounds:
@@ -151,6 +156,27 @@ Measurement = Annotated[Estimate | Unresolved, Field(discriminator="kind")]
 WAY_OF_WRITING = "way of writing"
 """Name of the check of pages written otherwise than in training, for which a model can fail at its
 task."""
+LABEL_ORDER = "label order"
+"""Name of the check of names of labels that stand in another order than the model's outputs."""
+REFUSALS = "refusals"
+"""Name of the check of a model that refuses to answer."""
+KNOWS_A_SIDE = frozenset(
+    {
+        "baseline knows one side",
+        "public model knows one side",
+        "reference knows providers",
+        "reference membership",
+        "reference: auxiliary",
+        "reference: baselines",
+        "reference: pretrained",
+        "reference: splits",
+    }
+)
+"""Names of the checks of references that know audited documents."""
+UNLIKE_SIDES = frozenset({"held-out documents", "held-out gain"})
+"""Names of the checks of unseen documents that look trained on."""
+READS_ALIKE = "the reference reads like the model"
+"""Name of the condition that a reference reads unseen documents as the model does."""
 
 
 @dataclass(frozen=True, config=STRICT)

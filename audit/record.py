@@ -186,9 +186,22 @@ class AuditRecord:
 
     def left_untried(self, attack: str) -> bool:
         """Test whether a bound or the budget left untried what the data set holds for an attack."""
-        if self.share_of(attack) < 1:
+        if self.is_bounded:
             return True
-        return self.is_bounded
+        return self.share_of(attack) < 1 and not self._tried_every_document(attack)
+
+    def _tried_every_document(self, attack: str) -> bool:
+        """Test whether an attack that is put to whole documents was put to each of them.
+
+        `--documents` takes at least one trial of each document, whatever the budget's share.
+        """
+        result = self.completed.get(attack)
+        if result is None:
+            return False
+        for item in result.coverage:
+            if item.category == "all" and item.unit == "documents":
+                return item.attacked >= item.total
+        return False
 
     @property
     def every_condition(self) -> list[Condition]:

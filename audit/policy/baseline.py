@@ -7,6 +7,7 @@ from audit.policy.decision import EXIT_CODES, Baseline, ComparedLimit, Decision,
 from audit.policy.grounds import Ground, Remedy
 from audit.policy.overall import count
 from audit.policy.reasons import REMEDIES
+from audit.policy.remedies import OF_REMEDY
 
 WORSE = "worse than in the baseline"
 UNCOMPARED = "no limit could be compared with the baseline"
@@ -79,6 +80,7 @@ def _decide_against(decision: Decision, change: ComparedLimit | None) -> Decisio
         restates="",
         ground=Ground.LOST,
         remedy_id=Remedy.AS_IN_BASELINE,
+        urgency=OF_REMEDY[Remedy.AS_IN_BASELINE],
     )
 
 
@@ -101,4 +103,5 @@ def _worsened(decision: Decision, change: ComparedLimit) -> Decision:
         restates=restates,
         ground=Ground.WORSE,
         remedy_id=None,
+        urgency=None,
     )

@@ -12,18 +12,19 @@ from dataclasses import replace
 from pydantic.dataclasses import dataclass
 
 from audit.measurements import CHECKS_ALPHA, STRICT, Check, Control, Estimate
-from audit.policy.limits import Limit
+from audit.policy.limits import TEXTS, Limit
 from audit.record import AuditRecord, Result
 from audit.stats.p_values import holm
 
 LEVEL = CHECKS_ALPHA
 """Family-wise false-positive rate of all checks of a scan."""
-AGAIN = "fix this and scan again"
 BLIND = "blind"
 """The name of the check of whether the two sides can be told apart without the model."""
 _WRONG_SIDE = "wrong side"
 UNDER_CHANCE = "under chance"
 """The name of the check of an area that lies far under chance."""
+WRONG_SIDES = (_WRONG_SIDE, UNDER_CHANCE)
+"""The names of the checks of numbers on the wrong side of their null."""
 _ONE_SIDED = ("held-out", "chance")
 """Kinds of nulls that neither a leak nor chance puts a number far below."""
 _Identity = tuple[str, ...]
@@ -78,7 +79,10 @@ def settle(record: AuditRecord, limits: Sequence[Limit]) -> SettledRecord:
         limits: a number on the wrong side of its null is looked for among the metrics that these
             limit.
     """
-    results = [_with_wrong_side(result, limits) for result in record.attacks]
+    is_forgotten = record.corpus.forgotten is not None
+    results = [
+        _with_wrong_side(result, limits, is_forgotten=is_forgotten) for result in record.attacks
+    ]
     adjusted = _adjust(record.checks, results)
     of_scan = _with_adjusted("", record.checks, adjusted)
     attacks = []
@@ -183,12 +187,15 @@ def _controls_of(record: AuditRecord, result: Result, measurement: str) -> list[
     return controls
 
 
-def _with_wrong_side(result: Result, limits: Sequence[Limit]) -> Result:
-    """Add to a result a check for limited numbers that lie on the wrong side of their null."""
+def _with_wrong_side(result: Result, limits: Sequence[Limit], *, is_forgotten: bool) -> Result:
+    """Add to a result a check for limited numbers that lie on the wrong side of their null.
+
+    `is_forgotten`: whether the members are documents that the model was to forget.
+    """
     checks = [check for check in result.checks if check.cause != _WRONG_SIDE]
     tested = _limited_numbers(result, limits)
     if tested:
-        checks.append(_wrong_side(tested))
+        checks.append(_wrong_side(tested, is_forgotten=is_forgotten))
     return replace(result, checks=tuple(checks))
 
 
@@ -215,7 +222,7 @@ def _numbers_with_null(result: Result) -> dict[str, Estimate]:
     return estimates
 
 
-def _wrong_side(tested: Sequence[tuple[str, Estimate]]) -> Check:
+def _wrong_side(tested: Sequence[tuple[str, Estimate]], *, is_forgotten: bool) -> Check:
     """Check whether a limited number lies where neither a leak nor chance puts it."""
     metric, worst = min(tested, key=lambda pair: _p_below_null(pair[1]))
     p_value = min(1.0, 2 * len(tested) * _p_below_null(worst))
@@ -223,15 +230,29 @@ def _wrong_side(tested: Sequence[tuple[str, Estimate]]) -> Check:
     name = _WRONG_SIDE
     if worst.is_area:
         name = UNDER_CHANCE
-        below = "an AUC below 0.5 also distinguishes documents"
-        reason = f"{below}: {interval}; check that the splits are right"
-        remedy = AGAIN
+        reason = below_chance(worst, is_forgotten=is_forgotten)
+        remedy = TEXTS["check_sides"]
+        if is_forgotten:
+            remedy = TEXTS["forget_again"]
     else:
         larger = "the leak is larger on unseen documents than on training documents"
         trained_on = "the unseen documents look trained on, unless this is chance"
         reason = f"{larger}: {interval}; {trained_on}"
         remedy = "check the list of training documents, draw other unseen documents, and scan again"
     return Check(name, p_value, "wrong side", reason, remedy, (metric,))
+
+
+def below_chance(measured: Estimate, *, is_forgotten: bool) -> str:
+    """Say what an area means whose whole interval lies under chance.
+
+    Args:
+        measured: the area.
+        is_forgotten: whether the members are documents that the model was to forget.
+    """
+    text = TEXTS["swapped"]
+    if is_forgotten:
+        text = TEXTS["forgotten_too_well"]
+    return text.format(item=measured, mirrored=1 - measured.value)
 
 
 def _p_below_null(measured: Estimate) -> float:

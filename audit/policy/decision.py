@@ -11,7 +11,7 @@ from pydantic.dataclasses import dataclass
 
 from audit.measurements import STRICT, Estimate
 from audit.policy.checks import SettledRecord
-from audit.policy.grounds import Ground, Remedy
+from audit.policy.grounds import Ground, Remedy, Urgency
 from audit.policy.limits import TEXTS, Limit, Waiver
 from audit.policy.reading import PREFIX, PolicyIdentity
 
@@ -233,6 +233,7 @@ class Decision:
             state none of it.
         ground: what `reason` says; code compares this and no sentence. None: not stated.
         remedy_id: what `remedy` says; None where nothing is open.
+        urgency: how soon `remedy` is needed; None where nothing is open.
     """
 
     limit: Limit
@@ -248,6 +249,7 @@ class Decision:
     restates: str = ""
     ground: Ground | None = None
     remedy_id: Remedy | None = None
+    urgency: Urgency | None = None
 
     @property
     def count_range(self) -> str:

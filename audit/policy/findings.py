@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 from audit.measurements import Check, Condition, Count, Coverage, Estimate, Unresolved
 from audit.policy.decision import Cause, Outcome
 from audit.policy.facts import LimitFacts
-from audit.policy.grounds import Ground, Remedy
+from audit.policy.grounds import Ground, Remedy, Urgency
 from audit.policy.limits import Demand
 
 
@@ -58,6 +58,7 @@ class Finding:
         source: what the sentence quotes beside the facts, such as a check.
         also: what speaks against a pass beside a number that could not be had.
         least: smallest limit that so few documents to be forgotten can show, where that matters.
+        urgency: how soon the remedy is needed; None of a decided limit.
         demand: demand of the policy that keeps a limit open that was not run.
     """
 
@@ -72,6 +73,7 @@ class Finding:
     also: Finding | None = None
     least: float | None = None
     demand: Demand | None = None
+    urgency: Urgency | None = None
 
     def quoted(self, kind: type[T]) -> T:
         """Return the source of the finding, which must be of this type."""

@@ -6,7 +6,7 @@ The one room where they are written; nothing is decided here.
 from collections.abc import Callable
 
 from audit.measurements import Check, Condition, Count, Coverage, Estimate, Unresolved
-from audit.policy.checks import AGAIN
+from audit.policy.checks import below_chance
 from audit.policy.decision import Decision, count_range
 from audit.policy.facts import NOT_RUN
 from audit.policy.findings import Finding, LeftOut, OtherAttacks, Shortfall
@@ -14,30 +14,35 @@ from audit.policy.grounds import Ground, Remedy
 from audit.policy.limits import TEXTS, Limit
 from audit.record import SIGNIFICANCE, Reason, Result
 
-MORE = "audit more documents"
+MORE = "audit more documents than the data set holds"
+"""What helps where all that the data set holds was tried; `Remedy.ALL` where it was not."""
 CONFIRMED = "the leak above the limit is confirmed"
 LITTLE = 0.25
 """Share of a category's values under which a pass names the category."""
 REMEDIES: dict[Remedy, str] = {
-    Remedy.AGAIN: AGAIN,
     Remedy.ALL: "rerun without --documents, --time or --budget quick",
     Remedy.AS_IN_BASELINE: "measure it as in the baseline, or choose another baseline",
-    Remedy.ASK_ALIKE: "ask the model as in training, and scan again",
+    Remedy.ASK_ALIKE: TEXTS["ask_alike"],
     Remedy.AUDIT_WEIGHTS: TEXTS["audit_weights"],
+    Remedy.CHECK_SIDES: TEXTS["check_sides"],
+    Remedy.FIT_ALIKE: TEXTS["fit_alike"],
     Remedy.GIVE_BASELINE: TEXTS["give_baseline"],
     Remedy.LIST_COPIES: TEXTS["list_copies"],
     Remedy.LIST_MORE: TEXTS["list_more"],
     Remedy.LIST_MORE_OR_LIMIT: TEXTS["list_more_or_limit"],
+    Remedy.MEASURABLE: TEXTS["measurable"],
     Remedy.MORE: MORE,
     Remedy.MORE_OF_THEM: "attack more values: --budget full",
     Remedy.MORE_PROVIDERS: "audit more providers, as docaudit plan counts them",
     Remedy.NO_HELDOUT: TEXTS["no_heldout"],
     Remedy.NO_OTHER_ATTACK: TEXTS["no_other_attack"],
+    Remedy.OTHER_DOCUMENTS: TEXTS["other_documents"],
     Remedy.REPORT_FAILURE: "report this failure with the record",
     Remedy.RUN_AGAIN: "run the scan again",
     Remedy.SCAN_WITH_THIS_VERSION: "scan again with this version",
     Remedy.SPLIT_MODELS: TEXTS["split_models"].format(more=MORE),
-    Remedy.STATE_RULE: TEXTS["state_rule"].format(more=MORE),
+    Remedy.STATE_RULE: TEXTS["state_rule"],
+    Remedy.STRENGTHEN: TEXTS["strengthen"],
     Remedy.STRONGER: "use a stronger attacker: --budget full, or a better public model",
     Remedy.STRONGER_REFERENCE: TEXTS["stronger_reference"],
     Remedy.TRAIN_SPLITS: TEXTS["train_splits"],
@@ -48,7 +53,6 @@ SENTENCES: dict[Ground, str] = {
     Ground.UNKNOWN_ATTACK: "the docaudit version of this record had no such attack",
     Ground.NO_NUMBER: "the record lacks this number",
     Ground.CONFIRMED: CONFIRMED,
-    Ground.CONFIRMED_MIRRORED: f"the documents have the opposite sign: {CONFIRMED}",
     Ground.UNMEASURED_POWER: ("the attacker may be too weak: its strength could not be measured"),
     Ground.UNMEASURED_USEFULNESS: (
         "the model's accuracy was not measured: it may leak nothing because it does nothing"
@@ -80,6 +84,7 @@ def write_decision(finding: Finding) -> Decision:
         restates=_restated(finding),
         ground=finding.ground,
         remedy_id=finding.remedy_id,
+        urgency=finding.urgency,
     )
 
 
@@ -234,9 +239,32 @@ def _confounded_reason(finding: Finding) -> str:
     return confounded
 
 
-def _not_confirmed(finding: Finding) -> str:
+def _below_chance(finding: Finding) -> str:
+    """Say that the model knows the unseen side better, and how far the area is from chance."""
+    is_forgotten = finding.facts.record.corpus.forgotten is not None
+    return below_chance(_measured_estimate(finding), is_forgotten=is_forgotten)
+
+
+def _confirmed_below_chance(finding: Finding) -> str:
+    """Say the same of a leak that is confirmed over the mirrored limit."""
+    return f"{_below_chance(finding)}; {CONFIRMED}"
+
+
+def _swapped_sides_reason(finding: Finding) -> str:
+    """Say that the model knows the unseen side better, and whether that lies over the limit."""
+    if finding.facts.over is None:
+        return _below_chance(finding)
+    return f"{_below_chance(finding)}; {_insignificance(finding)}"
+
+
+def _insignificance(finding: Finding) -> str:
     """Say that a leak over the limit is not significant among all limits, with its p-value."""
-    reason = TEXTS["not_confirmed"].format(p=finding.p_value, level=SIGNIFICANCE)
+    return TEXTS["not_confirmed"].format(p=finding.p_value, level=SIGNIFICANCE)
+
+
+def _not_confirmed(finding: Finding) -> str:
+    """Say that a leak over the limit is not confirmed, and the alarm of its attack where it has."""
+    reason = _insignificance(finding)
     if finding.source is None:
         return reason
     return f"{finding.quoted(Check).reason}; {reason}"
@@ -268,7 +296,11 @@ def _unresolved_usefulness(finding: Finding) -> str:
 
 def _useless_model_reason(finding: Finding) -> str:
     """Say that the model does not do its task: its held-out score beside the commonest answer's."""
-    item = finding.quoted(Estimate)
+    return useless_sentence(finding.quoted(Estimate))
+
+
+def useless_sentence(item: Estimate) -> str:
+    """Say that a model does its task no better than the commonest answer would."""
     return TEXTS["does_not_answer"].format(name=_name_of_usefulness(item.name), item=item)
 
 
@@ -380,7 +412,9 @@ WRITERS: dict[Ground, Callable[[Finding], str]] = {
     Ground.NO_UNITS: _no_units,
     Ground.UNTRIED_UNITS: _untried_units,
     Ground.FEW_UNITS: _few_units,
+    Ground.CONFIRMED_MIRRORED: _confirmed_below_chance,
     Ground.CONFOUNDED: _confounded_reason,
+    Ground.SWAPPED: _swapped_sides_reason,
     Ground.NOT_CONFIRMED: _not_confirmed,
     Ground.WEAKENED: _weakened_attacker_reason,
     Ground.WEAK: _weak_attacker_reason,

@@ -7,13 +7,23 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from audit.cards import SERVED
-from audit.measurements import WAY_OF_WRITING, Check, Count, Coverage, Estimate, Role, Unresolved
+from audit.measurements import (
+    LABEL_ORDER,
+    REFUSALS,
+    WAY_OF_WRITING,
+    Check,
+    Count,
+    Coverage,
+    Estimate,
+    Role,
+    Unresolved,
+)
 from audit.policy.checks import UNDER_CHANCE
 from audit.policy.decision import Cause
 from audit.policy.facts import LimitFacts
 from audit.policy.findings import Finding, LeftOut, OtherAttacks, Shortfall
 from audit.policy.grounds import Ground, Remedy
-from audit.record import SIGNIFICANCE
+from audit.record import SIGNIFICANCE, AuditRecord
 
 Rule = Callable[[LimitFacts], Finding | None]
 QUESTIONS = (
@@ -30,6 +40,10 @@ REFERENCES: dict[Role, Remedy] = {
     "splits": Remedy.TRAIN_SPLITS,
 }
 """What gives a reference that a number lacks, by its role."""
+MISUNDERSTANDINGS = (LABEL_ORDER, REFUSALS, WAY_OF_WRITING)
+"""Checks of why a model fails at its task, the first one first."""
+OF_ANSWERS = "anls"
+"""The measure of usefulness of models that answer questions."""
 REFERENCE_POWER = "reference_power"
 """The power of attacks that a better reference makes stronger."""
 
@@ -191,7 +205,7 @@ def number_cannot_be_had(facts: LimitFacts) -> Finding | None:
     number = facts.number
     if not isinstance(number, Unresolved) or number.needed is not None:
         return None
-    remedy = _remedy_for_units(facts, number, Remedy.AGAIN)
+    remedy = _remedy_for_units(facts, number, Remedy.MEASURABLE)
     finding = _undecided_finding(facts, Ground.NO_UNITS, remedy, "unmeasured")
     return replace(finding, source=_count_left_out(facts, number))
 
@@ -230,7 +244,7 @@ def _remedy_for_units(facts: LimitFacts, number: Unresolved, usual: Remedy) -> R
     if not facts.record.corpus.documents.get("heldout"):
         return Remedy.NO_HELDOUT
     if _count_left_out(facts, number) is not None:
-        return Remedy.AGAIN
+        return Remedy.MEASURABLE
     return usual
 
 
@@ -249,7 +263,8 @@ def _with_objection(finding: Finding) -> Finding:
     facts = finding.facts
     if facts.about_text:
         return finding
-    objection = _first_finding((numbers_are_confounded, *OBJECTIONS), facts)
+    rules = (*ALARMS, numbers_are_confounded, *OBJECTIONS)
+    objection = _first_finding(rules, facts)
     if objection is None:
         return finding
     remedy = objection.remedy_id
@@ -285,13 +300,30 @@ def numbers_are_confounded(facts: LimitFacts) -> Finding | None:
     """Leave open a number that something other than memory can explain."""
     if facts.confounded is None or facts.about_text:
         return None
-    remedy = Remedy.AGAIN
+    remedy = Remedy.OTHER_DOCUMENTS
     if facts.is_unvouched:
         remedy = Remedy.STATE_RULE
     elif facts.confounding is not None:
         remedy = Remedy.OF_RECORD
     finding = _open_with_number(facts, Ground.CONFOUNDED, remedy, "confounded")
     return replace(finding, source=facts.confounding)
+
+
+def sides_look_swapped(facts: LimitFacts) -> Finding | None:
+    """Leave open an area whose whole interval lies under chance, and that is not within its limit.
+
+    Documents that a model forgets too well are told apart too, and nothing is swapped.
+    """
+    worst = facts.worst
+    is_forgotten = facts.record.corpus.forgotten is not None
+    if worst is None or facts.are_within or facts.about_text or is_forgotten:
+        return None
+    if not worst.is_below_chance:
+        return None
+    finding = _open_with_number(facts, Ground.SWAPPED, Remedy.CHECK_SIDES, "confounded")
+    if facts.over is None:
+        return finding
+    return replace(finding, measured=facts.over, p_value=facts.p_of(facts.over))
 
 
 def interval_lies_over(facts: LimitFacts) -> Finding | None:
@@ -319,7 +351,10 @@ def attacker_was_weakened(facts: LimitFacts) -> Finding | None:
     """Let nothing pass that a weakened attacker measured."""
     if not facts.result.ablations:
         return None
-    return _open_with_number(facts, Ground.WEAKENED, Remedy.AGAIN, "weakened")
+    remedy = Remedy.STRENGTHEN
+    if facts.is_unvouched:
+        remedy = Remedy.STATE_RULE
+    return _open_with_number(facts, Ground.WEAKENED, remedy, "weakened")
 
 
 def attacker_is_too_weak(facts: LimitFacts) -> Finding | None:
@@ -336,32 +371,63 @@ def attacker_is_too_weak(facts: LimitFacts) -> Finding | None:
     return _open_with_number(facts, Ground.WEAK, remedy, "weak")
 
 
-def pages_are_written_otherwise(facts: LimitFacts) -> Finding | None:
-    """Let nothing pass on pages written otherwise than in training.
+def model_is_misunderstood(facts: LimitFacts) -> Finding | None:
+    """Let nothing pass where a check says why the model fails at its task, or seems to.
 
-    It is named before a model that fails at its task, which is its effect.
+    It is named before the model that fails at its task, which is its effect.
     """
-    for check in _alarms_of_scan(facts):
-        if check.name == WAY_OF_WRITING:
-            return _open_by_check(facts, check)
+    if facts.about_text:
+        return None
+    fired = {check.name: check for check in _alarms_of_scan(facts)}
+    for name in MISUNDERSTANDINGS:
+        if name in fired:
+            return _open_by_check(facts, fired[name])
     return None
 
 
 def model_does_not_do_its_task(facts: LimitFacts) -> Finding | None:
     """Let nothing pass where the model does not do its task: then its silence says nothing."""
+    if facts.about_text:
+        return None
+    item = useless_measure(facts.record)
+    if item is None:
+        return None
+    remedy = remedy_of_useless(item)
+    return replace(_open_with_number(facts, Ground.USELESS, remedy, "useless"), source=item)
+
+
+def remedy_of_useless(item: Estimate) -> Remedy:
+    """Return what may mend a model that fails at its task, by the measure that shows it."""
+    if item.name == OF_ANSWERS:
+        return Remedy.ASK_ALIKE
+    return Remedy.FIT_ALIKE
+
+
+def useless_measure(record: AuditRecord) -> Estimate | None:
+    """Return the first measure by which the model does no better than the commonest answer."""
+    for item in record.utility:
+        if isinstance(item, Estimate) and item.null is not None and item.low <= item.null:
+            return item
+    return None
+
+
+def usefulness_is_unknown(facts: LimitFacts) -> Finding | None:
+    """Let nothing pass where it is not known whether the model does its task."""
     utility = facts.record.utility
     if not utility:
         return _open_with_number(facts, Ground.UNMEASURED_USEFULNESS, Remedy.ASK_ALIKE, "useless")
     for item in utility:
-        ground = None
         if isinstance(item, Unresolved):
-            ground = Ground.UNRESOLVED_USEFULNESS
-        elif item.null is not None and item.low <= item.null:
-            ground = Ground.USELESS
-        if ground is not None:
-            finding = _open_with_number(facts, ground, Remedy.ASK_ALIKE, "useless")
+            finding = _open_with_number(
+                facts, Ground.UNRESOLVED_USEFULNESS, Remedy.ASK_ALIKE, "useless"
+            )
             return replace(finding, source=item)
     return None
+
+
+ALARMS: tuple[Rule, ...] = (model_is_misunderstood, model_does_not_do_its_task)
+"""What makes every number of a scan mean something else than it says: named before all that else
+keeps a limit open."""
 
 
 def scan_raises_an_alarm(facts: LimitFacts) -> Finding | None:
@@ -384,8 +450,8 @@ def _open_by_check(facts: LimitFacts, check: Check) -> Finding:
     if check.cause == "alarm":
         cause = "alarm"
     remedy = Remedy.OF_RECORD
-    if check.name == UNDER_CHANCE:
-        remedy = Remedy.AGAIN
+    if check.name == UNDER_CHANCE and facts.record.corpus.forgotten is None:
+        remedy = Remedy.CHECK_SIDES
     finding = _open_with_number(facts, Ground.CHECK, remedy, cause)
     return replace(finding, source=check)
 
@@ -426,8 +492,7 @@ def condition_is_not_shown(facts: LimitFacts) -> Finding | None:
 
 
 OBJECTIONS: tuple[Rule, ...] = (
-    pages_are_written_otherwise,
-    model_does_not_do_its_task,
+    usefulness_is_unknown,
     scan_raises_an_alarm,
     too_much_was_left_out,
     attack_raises_a_check,
@@ -476,12 +541,13 @@ def _falls_short(
     return replace(finding, source=Shortfall(tuple(short), share))
 
 
-HINDRANCES: tuple[Rule, ...] = (
+_OTHER_HINDRANCES: tuple[Rule, ...] = (
     attacker_was_weakened,
     attacker_is_too_weak,
     scan_objects,
     too_little_is_covered,
 )
+HINDRANCES = (*ALARMS, *_OTHER_HINDRANCES)
 """What speaks against a pass, whatever the interval."""
 
 
@@ -513,9 +579,11 @@ RULES: tuple[Rule, ...] = (
     units_were_left_untried,
     units_are_too_few,
     leak_is_confirmed,
+    *ALARMS,
     numbers_are_confounded,
+    sides_look_swapped,
     interval_lies_over,
-    *HINDRANCES,
+    *_OTHER_HINDRANCES,
     numbers_lie_within,
     interval_crosses,
 )

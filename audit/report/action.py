@@ -23,7 +23,7 @@ class Action:
 
 
 def first_action(facts: Facts, paths: Mapping[str, str] | None = None) -> Action | None:
-    """Return the first action: what decides most limits of an open verdict, else the plan's first.
+    """Return the first action: an alarm, the next step of an open verdict, else the plan's first.
 
     Args:
         facts: the facts of the scan.
@@ -43,13 +43,14 @@ def first_action(facts: Facts, paths: Mapping[str, str] | None = None) -> Action
 
 
 def _next_scan(facts: Facts) -> Action | None:
-    """Return what would decide most undecided limits; None where the verdict is not open."""
-    if facts.outcome != "undecided":
+    """Return an alarm, or what to do about undecided limits; None where nothing is open."""
+    if facts.alarm is None and facts.outcome != "undecided":
         return None
     text = decides_most(facts)
     if not text:
         return None
-    if not any(limit.remedy_id is Remedy.ALL for limit in facts.open):
+    step = facts.next_step
+    if facts.alarm is not None or step is None or step.remedy_id is not Remedy.ALL:
         return Action(text)
     policy = facts.verdict.policy
     if policy not in shipped_policies():

@@ -121,18 +121,22 @@ def _compare_with_unseen(row: QuestionFacts) -> str:
 
 
 def decides_most(facts: Facts) -> str:
-    """Name the one thing that would decide most undecided limits; empty where none is undecided."""
+    """Name the one thing to do about undecided limits; empty where none is undecided.
+
+    An alarm is named instead, of a leak that is confirmed too.
+    """
+    if facts.alarm is not None:
+        return f"{sentence_case(facts.alarm.reason)}. {sentence_case(facts.alarm.remedy)}."
     step = facts.next_step
     if step is None:
         return ""
     remedy = step.remedy
     if step.remedy_id is Remedy.ALL:
         remedy = _rerun_hint(facts) or remedy
-    reason = f"{step.reason}; " if step.reason else ""
     more = ""
     if step.documents is not None:
         more = f" (the data set holds {step.documents:,}: {_rerun_hint(facts)})"
-    return f"{_to_decide(step)}: {reason}{remedy}{more}."
+    return f"{_to_decide(step)}: {remedy}{more}."
 
 
 def _to_decide(step: NextStep) -> str:

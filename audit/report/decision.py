@@ -252,7 +252,11 @@ def _side_texts(row: QuestionFacts) -> tuple[str, str]:
     """Write what the attack reached on training and on unseen documents."""
     if row.measured is not None and row.measured.is_area:
         value = min(1.0, row.measured.value)
-        right = f"right in {numbers.show(value, 'share')} of pairs"
+        reversed_sides = ""
+        if row.measured.is_below_chance:
+            value = 1 - value
+            reversed_sides = " with the sides exchanged"
+        right = f"right in {numbers.show(value, 'share')} of pairs{reversed_sides}"
         return right, f"guessing: {numbers.show(0.5, 'share')}"
     return _count_text(row.trained), _count_text(row.unseen)
 

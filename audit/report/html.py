@@ -136,7 +136,7 @@ def report_context(
             "outcomes": {name: facts.outcome_of(name) for name in texts},
             "changes": changes,
             "found": [*findings(facts)] if undecided else [],
-            "decides_most": decides_most(facts) if undecided else "",
+            "decides_most": decides_most(facts) if undecided or facts.alarm else "",
             "views": views,
             "brief": _findings_in_brief(views, facts),
             "recommendations": facts.actions,

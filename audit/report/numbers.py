@@ -192,9 +192,12 @@ def between(estimate: Estimate, form: Form, digits: int = 2) -> str:
 def amount(estimate: Estimate, form: Form, digits: int = 2) -> str:
     """Write a value with its unit; a count with what it counts.
 
-    That is "390 of 812", or "about 390 of 812" if it is scaled.
+    That is "390 of 812", or "about 390 of 812" if it is scaled. An area that lies wholly under
+    chance tells as much as its mirror image: "0.17, as good as 0.83".
     """
     shown = show(cut(estimate, form).value, form, digits)
+    if estimate.is_below_chance:
+        return f"{shown}, as good as {show(1 - estimate.value, form, digits)}"
     if estimate.total is None:
         return shown
     about = "about " if estimate.n < estimate.total else ""

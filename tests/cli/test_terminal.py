@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import example_records
+import judged
 import pytest
 import typer
 from shown_pages import decision
@@ -147,3 +148,18 @@ def test_a_name_between_colons_stays_as_it_is(capsys):
     printed = capsys.readouterr().err
     assert "dp:-1: epsilon" in printed
     assert ":x: instead" in printed
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_swapped_sides_are_never_shown_as_an_area_far_under_its_limit(
+    verbose: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    number = replace(judged.area("auc", 0.17, 0.03), unit="documents")
+    limit = judged.limit("auc", "membership", max=0.65)
+    record, verdict = judged.judged([judged.completed(number, attack="membership")], limit)
+    assert verdict.overall == "violated"
+    console.show_verdict(verdict, None, record, verbose=verbose)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "AUC 0.17, as good as 0.83" in shown
+    assert "Fix: The model knows the unseen documents better than those of training." in shown

@@ -26,7 +26,7 @@ ALARM = Check("epsilon", 0.001, "alarm", "epsilon is over 0", "train again")
         pytest.param(
             completed(SAFE, ablations=("no public model",)),
             Ground.WEAKENED,
-            Remedy.AGAIN,
+            Remedy.STRENGTHEN,
             id="a weakened attacker",
         ),
     ],
@@ -45,7 +45,7 @@ def test_a_decision_names_its_ground_and_its_remedy(
 def test_an_area_under_chance_is_mended_before_another_scan() -> None:
     audited, verdict = judged([completed(area("leak", 0.1))], limit(max=0.95))
     (decision,) = verdict.decisions
-    assert (decision.ground, decision.remedy_id) == (Ground.CHECK, Remedy.AGAIN)
-    step = facts_of(audited, verdict).next_step
-    assert step is not None
-    assert (step.remedy_id, step.reason) == (Remedy.AGAIN, decision.reason)
+    assert (decision.ground, decision.remedy_id) == (Ground.CHECK, Remedy.CHECK_SIDES)
+    alarm = facts_of(audited, verdict).alarm
+    assert alarm is not None
+    assert (alarm.remedy_id, alarm.reason) == (Remedy.CHECK_SIDES, decision.reason)

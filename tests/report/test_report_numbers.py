@@ -96,6 +96,12 @@ def test_no_interval_of_an_area_looks_narrower_than_it_is(
         assert ends[1] >= whole * high
 
 
+def test_an_area_wholly_under_chance_is_printed_with_its_mirror_image() -> None:
+    under = area(0.17, 0.12, 0.24)
+    assert numbers.amount(under, "number") == "0.17, as good as 0.83"
+    assert numbers.amount(replace(under, high=0.51), "number") == "0.17"
+
+
 def test_an_end_is_not_printed_like_the_estimate_from_which_it_differs() -> None:
     assert numbers.interval(area(1.0, 0.9972, 1.0), "number") == "0.99 to 1.00"
     # The value itself is printed as 0.91, which no end may contradict.

@@ -15,7 +15,7 @@ from audit.attacks.membership.documents import first_by_name, reference_of
 from audit.attacks.text import SENTENCES
 from audit.case import Case
 from audit.corpus.documents import Corpus
-from audit.measurements import Check, Condition, Estimate
+from audit.measurements import READS_ALIKE, Check, Condition, Estimate
 from audit.stats.intervals import Interval
 from audit.stats.paired import ratio_difference
 from audit.targets.interface import (
@@ -28,8 +28,6 @@ from audit.targets.interface import (
 )
 from audit.targets.utility import Measured, usefulness_with_sums
 
-READS_ALIKE = "the reference reads like the model"
-"""The name of the condition that a pass of membership rests on."""
 READS_CLOSE = "the reference reads within 10 points of the model"
 """The name of the condition under which a reference may stand for the model, as controls do."""
 MAX_GAP = 0.10

@@ -22,12 +22,11 @@ from audit.attacks.membership.innocence import (
     Knowledge,
     RoleLosses,
 )
-from audit.attacks.membership.reading import READS_ALIKE
 from audit.attacks.text import SENTENCES
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.folding import fold
-from audit.measurements import Check, Condition
+from audit.measurements import READS_ALIKE, Check, Condition
 from audit.stats.intervals import Interval
 from audit.stats.paired import UnitScores, area_change
 from audit.stats.roc import auc_interval

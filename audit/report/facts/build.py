@@ -13,7 +13,7 @@ from audit.report.facts.kinds import kinds_of, nothing_returned
 from audit.report.facts.leaks import signs_of_training, unlimited, within
 from audit.report.facts.questions import questions_of
 from audit.report.facts.recommend import recommend
-from audit.report.facts.undecided import deciding_outcome, next_step, open_limits
+from audit.report.facts.undecided import alarm_of, deciding_outcome, next_step, open_limits
 
 if TYPE_CHECKING:  # It loads types that no gate needs.
     from audit.compare.defended import MeasuredDefense
@@ -49,6 +49,7 @@ def facts_of(
         nothing_returned=nothing_returned(record),
         actions=recommend(record, verdict, comparisons, paths),
         open=open_limits(record, verdict),
+        alarm=alarm_of(verdict),
         next_step=next_step(record, verdict),
         accepted=accepted,
         outside=outside,

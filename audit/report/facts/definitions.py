@@ -11,7 +11,8 @@ from audit.attacks import TEXTS, text_of
 from audit.attacks.text import Access
 from audit.measurements import Breakdown, By, Estimate, PeopleCount
 from audit.policy import Cause, Decision, Outcome, Overall, Verdict
-from audit.policy.grounds import Remedy
+from audit.policy.alarms import Alarm
+from audit.policy.grounds import Remedy, Urgency
 from audit.record import AuditRecord
 from audit.report.facts.actions import Recommendation
 from audit.report.sentences import finding_sentence, value_sentence
@@ -205,26 +206,33 @@ class OpenFacts:
         """Name what would decide the limit, for code; None where nothing is open."""
         return self.decision.remedy_id
 
+    @property
+    def urgency(self) -> Urgency:
+        """Return how soon the limit's remedy is needed; the last of all where nothing says so."""
+        if self.decision.urgency is None:
+            return Urgency.POLICY
+        return self.decision.urgency
+
 
 @dataclass(frozen=True)
 class NextStep:
-    """The one thing that would decide most undecided limits.
+    """The one thing to do about undecided limits: what mends their most urgent cause.
 
     Attributes:
         remedy: what to do.
         remedy_id: the same, for code.
+        urgency: how soon it is needed.
         decides: how many undecided limits it is the remedy of.
         open: undecided limits in all.
-        reason: why the first of them is undecided, where that has to be mended first; else empty.
         documents: training and unseen documents of the data set, where more of them are asked for
             and a budget or a bound left some untried; else None.
     """
 
     remedy: str
     remedy_id: Remedy | None
+    urgency: Urgency
     decides: int
     open: int
-    reason: str = ""
     documents: int | None = None
 
 
@@ -348,7 +356,8 @@ class Facts:
         nothing_returned: whether values that came back were counted, and none did.
         actions: what answers the findings, with its effect, the first to do in front.
         open: undecided limits that the answer rests on, in the policy's order.
-        next_step: what would decide most of them; None where none is undecided, or nothing would.
+        alarm: what has to be mended before anything else; None where nothing has.
+        next_step: what to do about them; None where none is undecided, or nothing would help.
         accepted: measured leaks whose limit is met all the same, the worst first; all measurements
             of the record together are held at 1 % false alarms.
         outside: measured leaks that no limit of the policy is about, the worst first; each is held
@@ -369,6 +378,7 @@ class Facts:
     nothing_returned: bool
     actions: tuple[Recommendation, ...]
     open: tuple[OpenFacts, ...]
+    alarm: Alarm | None
     next_step: NextStep | None
     accepted: tuple[MeasuredLeak, ...]
     outside: tuple[MeasuredLeak, ...]

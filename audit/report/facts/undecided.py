@@ -1,17 +1,23 @@
-"""Find what is undecided, and what would decide most of it."""
+"""Find what is undecided, and what to mend first."""
 
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from audit.policy import Overall, Verdict
-from audit.policy.grounds import MORE_DOCUMENTS, OWN_WORDS, Remedy
+from audit.policy.alarms import Alarm, first_alarm
+from audit.policy.grounds import OWN_WORDS, Remedy, Urgency
 from audit.record import AuditRecord
 from audit.report.facts.definitions import NextStep, OpenFacts
 
 _WORST_FIRST: tuple[Overall, ...] = ("violated", "undecided", "waived", "passed")
-_FIRST = (Remedy.NO_HELDOUT, Remedy.ALL)
-"""Remedies that come before any other, however few limits they decide."""
+_BEFORE_A_LEAK = (
+    Urgency.LABEL_ORDER,
+    Urgency.REFUSALS,
+    Urgency.WAY_OF_WRITING,
+    Urgency.SWAPPED_SIDES,
+)
+"""Alarms that come before the remedies of a confirmed leak: its numbers are of something else."""
 
 
 class _Advice(NamedTuple):
@@ -44,31 +50,45 @@ def open_limits(record: AuditRecord, verdict: Verdict) -> tuple[OpenFacts, ...]:
     )
 
 
-def next_step(record: AuditRecord, verdict: Verdict) -> NextStep | None:
-    """Return the one thing that would decide most undecided limits.
+def alarm_of(verdict: Verdict) -> Alarm | None:
+    """Return what has to be mended before anything else; None where nothing is alarming.
 
-    Unseen documents come first where there are none, then what the budget or a bound left untried,
-    then the commonest remedy.
+    Beside a confirmed leak only what makes its numbers those of something else is.
+    """
+    outcome = deciding_outcome(verdict)
+    if outcome not in ("violated", "undecided"):
+        return None
+    alarm = first_alarm(verdict)
+    if alarm is None or outcome == "undecided":
+        return alarm
+    if alarm.urgency in _BEFORE_A_LEAK:
+        return alarm
+    return None
+
+
+def next_step(record: AuditRecord, verdict: Verdict) -> NextStep | None:
+    """Return the one thing to do about undecided limits.
+
+    That is what mends their most urgent cause (`Urgency`). Of several remedies as urgent it is the
+    one of most limits.
 
     Returns:
         None where no limit is undecided, or nothing known would decide one.
     """
-    limits = open_limits(record, verdict)
-    for first in _FIRST:
-        decided = [limit for limit in limits if limit.remedy_id is first]
-        if decided:
-            return NextStep(decided[0].remedy, first, len(decided), len(limits))
-    advice = Counter(_advice_on(limit) for limit in limits if limit.remedy)
-    if not advice:
+    limits = [limit for limit in open_limits(record, verdict) if limit.remedy]
+    if not limits:
         return None
+    most_urgent = min(limit.urgency for limit in limits)
+    urgent = [limit for limit in limits if limit.urgency == most_urgent]
+    advice = Counter(_advice_on(limit) for limit in urgent)
     ((commonest, decides),) = advice.most_common(1)
     return NextStep(
         remedy=commonest.words,
         remedy_id=commonest.name,
+        urgency=most_urgent,
         decides=decides,
-        open=len(limits),
-        reason=_reason_to_mend(commonest.name, limits),
-        documents=_documents_left(record, commonest.name),
+        open=len(open_limits(record, verdict)),
+        documents=_documents_left(record, commonest.name, urgent),
     )
 
 
@@ -79,22 +99,13 @@ def _advice_on(limit: OpenFacts) -> _Advice:
     return _Advice(limit.remedy_id, limit.remedy)
 
 
-def _reason_to_mend(name: Remedy | None, limits: Sequence[OpenFacts]) -> str:
-    """Return the first reason that has to be mended before another scan.
-
-    Empty for other remedies.
-    """
-    if name is not Remedy.AGAIN:
-        return ""
-    for limit in limits:
-        if limit.remedy_id is Remedy.AGAIN:
-            return limit.decision.reason
-    return ""
-
-
-def _documents_left(record: AuditRecord, name: Remedy | None) -> int | None:
+def _documents_left(
+    record: AuditRecord, name: Remedy | None, limits: Sequence[OpenFacts]
+) -> int | None:
     """Count the documents that more of them can be taken from; None where all were tried."""
-    if name not in MORE_DOCUMENTS or not tried_in_part(record):
+    if name is not Remedy.STATE_RULE:
+        return None
+    if not any(record.left_untried(limit.decision.limit.attack) for limit in limits):
         return None
     return sum(record.corpus.documents.get(split, 0) for split in ("member", "heldout"))
 
