@@ -9,6 +9,50 @@
   };
   const wordsOf = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
 
+  // Tabs: without this script all panels stand below each other, as on paper. A link opens the panel that it leads into.
+  const panels = all("main .panel");
+  const bar = document.getElementById("tabs");
+  const links = all(".contents a");
+  const panelOf = (anchor) => document.getElementById(anchor.slice(1))?.closest(".panel");
+  const tabs = panels.map((panel) => {
+    const tab = make("button", { type: "button", id: `of-${panel.id}` }, panel.dataset.tab);
+    tab.setAttribute("role", "tab");
+    tab.setAttribute("aria-controls", panel.id);
+    panel.setAttribute("role", "tabpanel");
+    panel.setAttribute("aria-labelledby", tab.id);
+    tab.addEventListener("click", () => { open(panel); window.scrollTo(0, 0); });
+    return tab;
+  });
+  function open(chosen) {
+    panels.forEach((panel, place) => {
+      panel.classList.toggle("shut", panel !== chosen);
+      tabs[place].setAttribute("aria-selected", String(panel === chosen));
+      tabs[place].tabIndex = panel === chosen ? 0 : -1;
+    });
+    for (const link of links) link.parentElement.hidden = panelOf(link.getAttribute("href")) !== chosen;
+  }
+  const follow = () => {
+    const panel = window.location.hash ? panelOf(decodeURIComponent(window.location.hash)) : null;
+    if (!panel) return;
+    open(panel);
+    document.getElementById(decodeURIComponent(window.location.hash).slice(1)).scrollIntoView();
+  };
+  if (panels.length > 1) {
+    bar.setAttribute("role", "tablist");
+    bar.setAttribute("aria-label", "Parts of this report");
+    bar.append(...tabs);
+    bar.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!step) return;
+      const next = tabs[(tabs.indexOf(document.activeElement) + step + tabs.length) % tabs.length];
+      next.click();
+      next.focus();
+    });
+    open(panels[0]);
+    follow();
+    window.addEventListener("hashchange", follow);
+  }
+
   // Tables with a head: a phone shows each row as a card, so that every cell needs its column's name.
   for (const table of all("main table")) {
     const heads = [];
@@ -123,6 +167,7 @@
       const had = units.some(([unit]) => part.contains(unit));
       part.classList.toggle("unmatched", words.length > 0 && had && !inner);
     }
+    document.body.classList.toggle("searching", words.length > 0);
     for (const fold of folds) fold.open = words.length > 0 || opened.get(fold);
     told.textContent = words.length === 0 ? "" : found === 1 ? "1 place" : `${found} places`;
   }

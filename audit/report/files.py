@@ -28,6 +28,8 @@ from audit.record import AuditRecord, dumps
 from audit.report.changes import Changes
 from audit.report.html import render, report_context
 from audit.report.labels import UTILITY
+from audit.report.where import COLUMNS as COLUMNS_OF_LEAKS
+from audit.report.where import csv_rows
 
 PANGO = (
     "PDF: pango is missing; install it (Debian: libpango-1.0-0 libpangoft2-1.0-0; macOS: brew "
@@ -260,7 +262,8 @@ def _estimate_columns(item: Measurement) -> dict[str, object]:
 HTML_NAME = "report.html"
 PDF_NAME = "report.pdf"
 CSV_NAME = "measurements.csv"
-NAMES = (PDF_NAME, HTML_NAME, CSV_NAME)
+LEAKS_NAME = "leaks.csv"
+NAMES = (PDF_NAME, HTML_NAME, CSV_NAME, LEAKS_NAME)
 """The files of a report, the one to read first in front."""
 TREND_NAMES = ("trend.pdf", "trend.html")
 """The files of the trend of several checkpoints, the one to read first in front."""
@@ -278,7 +281,8 @@ def write(
 ) -> tuple[str, ...]:
     """Write a report's files into `out`, each whole or not at all.
 
-    These are the decision report (PDF), the annex (HTML) and every measurement (CSV).
+    These are the decision report (PDF), the annex (HTML), and two tables (CSV): every measurement,
+    and where values leak.
 
     The PDF holds record.json, and as policy.toml the policy that the record was held against. An
     older file that could not be replaced is removed: it would show another verdict.
@@ -308,6 +312,8 @@ def write(
         annex = render("report.html", context)
         decision = render("decision.html", context)
         write_atomically(out / CSV_NAME, measurements_csv(record).encode())
+        leaks = csv_text(COLUMNS_OF_LEAKS, csv_rows(context["facts"]))
+        write_atomically(out / LEAKS_NAME, leaks.encode())
         write_atomically(out / HTML_NAME, annex.encode())
     except DocauditError as error:
         remove_stale(*(out / name for name in NAMES), after=error)

@@ -41,6 +41,7 @@ from audit.report.templates import (
     in_one_line,
     template_errors,
 )
+from audit.report.where import where_views
 
 MOST_OUTSIDE = 2
 """Findings that no limit is on, on page one; the annex has every measurement."""
@@ -118,6 +119,8 @@ def report_context(
         return {
             "record": record,
             "verdict": verdict,
+            "facts": facts,
+            "where": where_views(facts),
             "policy": policy,
             "texts": texts,
             "decision": decision_view(facts),

@@ -56,7 +56,7 @@ def test_a_scan_writes_record_and_reports_and_exits_11_when_it_cannot_decide(
     result = scan(models, data, out, only=())
     assert result.exit_code == 11, result.output
     assert "UNDECIDED" in result.output
-    reports = {"report.pdf", "report.html", "measurements.csv"}
+    reports = {"report.pdf", "report.html", "measurements.csv", "leaks.csv"}
     assert {path.name for path in out.iterdir()} == {".lock", "record.json", "evidence", *reports}
     assert (out / "evidence").stat().st_mode & 0o777 == 0o700
     record = records.read(out)

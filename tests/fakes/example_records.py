@@ -13,11 +13,15 @@ from audit.compare.defended import MeasuredDefense
 from audit.measurements import (
     ALPHAS,
     Bound,
+    Breakdown,
     Count,
     Diagnostic,
     Estimate,
+    Group,
     Histogram,
     Measurement,
+    PeopleCount,
+    Share,
     Unresolved,
 )
 from audit.policy import Policy, Verdict, Waiver, evaluate
@@ -352,6 +356,40 @@ def training(*leaks: float, first: float = 4.0, every: float = 4.0) -> Stops:
         audited = dataclasses.replace(audited, target=target, utility=(useful,))
         stops.append((epoch, audited.target.name, *judged(audited)[:2]))
     return stops
+
+
+def divided() -> Case:
+    """A model that gives values back, divided by two methods of which the second decides."""
+    result = reconstruction(0.6, n=600)
+    shares = {item.name: item for item in result.measurements if isinstance(item, Estimate)}
+    excess = shares["excess_pr.unique"]
+    names = ("excess_pr.unique", "pr.member.attack.unique", "pr.heldout.attack.unique")
+    strongest = [dataclasses.replace(shares[name], name=f"{name}.lowest_loss") for name in names]
+    weaker = dataclasses.replace(excess, value=0.0, low=-0.1, high=0.1, bounds=())
+    others = [item for item in result.measurements if item.name != "excess_pr.unique"]
+    member = shares["pr.member.attack.unique"]
+    heldout = dataclasses.replace(shares["pr.heldout.attack.unique"], name="people.heldout")
+    breakdowns = []
+    people = []
+    for method, hits in (("", 1.0), (".lowest_loss", 37.0)):
+        group = Group("person", Share(hits, 43), Share(0.0, 41))
+        rare = Group("amount", Share(2.0, 50), Share(1.0, 48))
+        breakdowns.append(Breakdown("kind", method, "fields", (rare, group)))
+        copies = (
+            Group("1", Share(hits, 80), Share(0.0, 80)),
+            Group("over 10", Share(3.0, 3), Share(0.0, 0)),
+        )
+        breakdowns.append(Breakdown("copies", method, "fields", copies))
+        reached = dataclasses.replace(member, name="people.member", value=hits / 43, n=43)
+        people.append(PeopleCount(method, "names", reached, heldout))
+    result = dataclasses.replace(
+        result,
+        measurements=(*others, weaker, *strongest),
+        methods={"excess_pr.unique": ("excess_pr.unique", "excess_pr.unique.lowest_loss")},
+        breakdowns=tuple(breakdowns),
+        people=tuple(people),
+    )
+    return judged(record(result, documents=600))
 
 
 NAMED = (violated, passed, weak, wide, unresolved, skipped, failed, inapplicable, waived)

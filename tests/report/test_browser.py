@@ -77,7 +77,8 @@ def test_anybody_can_read_it_at_every_size(chromium, report, size, scheme):
 
 def test_the_search_finds_a_metric_and_hides_the_rest(chromium, report):
     page, asked, _ = opened(chromium, report)
-    folded = page.locator("details.fold").first
+    page.get_by_role("tab", name="Limits").click()
+    folded = page.locator("#measurements details.fold").first
     assert not folded.evaluate("(part) => part.open")
     rows = page.locator("#measurements tbody tr")
     everything = rows.count()
@@ -92,12 +93,14 @@ def test_the_search_finds_a_metric_and_hides_the_rest(chromium, report):
     page.fill("#search", "")
     assert not folded.evaluate("(part) => part.open")
     assert page.locator("#limits").is_visible()
+    assert not page.locator("#summary").is_visible(), "the tab that was open is open again"
     assert asked == [report]
 
 
 def test_numbers_are_sorted_and_filtered_from_the_keyboard(chromium, report):
     page, _, _ = opened(chromium, report)
-    page.locator("details.fold > summary").first.press("Enter")
+    page.get_by_role("tab", name="Limits").click()
+    page.locator("#measurements details.fold > summary").first.press("Enter")
     head = page.locator("#measurements th", has_text="Value").first
     for order in ("ascending", "descending"):
         head.locator("button").press("Enter")
@@ -107,8 +110,11 @@ def test_numbers_are_sorted_and_filtered_from_the_keyboard(chromium, report):
     )
     numbers = [float(text.split()[0].replace("−", "-")) for text in values]
     assert numbers == sorted(numbers, reverse=True)
-    page.locator(".filter input").first.fill("pr.member baseline")
-    assert page.locator(".filter output").first.inner_text() == f"2 of {len(values)} rows"
+    page.locator("#measurements .filter input").first.fill("pr.member baseline")
+    assert (
+        page.locator("#measurements .filter output").first.inner_text()
+        == f"2 of {len(values)} rows"
+    )
 
 
 def test_a_term_is_explained_on_hover_and_focus_until_escape(chromium, report):
@@ -136,8 +142,61 @@ def test_without_scripts_everything_is_there_but_the_search(chromium, report):
     page = chromium.new_context(java_script_enabled=False).new_page()
     page.goto(report)
     assert not page.locator("#search-form").is_visible()
-    page.locator("details.fold > summary").first.click()
+    page.locator("#measurements details.fold > summary").first.click()
     assert page.locator("#measurements tbody tr").first.is_visible()
+    assert page.get_by_role("tab").count() == 0
+    for place in ("#summary", "#where", "#limits", "#method"):
+        assert page.locator(place).is_visible()
+
+
+def test_the_page_has_four_tabs_that_keys_and_links_open(chromium, report):
+    page, _, complaints = opened(chromium, report)
+    tabs = page.get_by_role("tab")
+    assert tabs.all_inner_texts() == ["Overview", "Leaks", "Limits", "Method"]
+    shown = page.locator(".panel:not(.shut)")
+    assert shown.evaluate_all("(panels) => panels.map((panel) => panel.dataset.tab)") == [
+        "Overview"
+    ]
+    tabs.first.focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#where").is_visible()
+    assert page.evaluate("document.activeElement.textContent") == "Leaks"
+    assert not page.locator("#summary").is_visible()
+    page.goto(f"{report}#method")
+    assert page.locator("#method").is_visible()
+    assert page.get_by_role("tab", selected=True).inner_text() == "Method"
+    assert complaints == []
+
+
+def test_the_first_screen_shows_page_one_whole(chromium, report):
+    page = chromium.new_context(viewport={"width": 1280, "height": 900}).new_page()
+    page.goto(report)
+    assert (
+        page.evaluate("document.querySelector('.page-one').getBoundingClientRect().bottom") <= 900
+    )
+
+
+def test_limits_that_are_met_are_folded_together(chromium, tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text(html(*examples.CASES["passed"]()), encoding="utf-8")
+    page, _, _ = opened(chromium, path.as_uri())
+    page.get_by_role("tab", name="Limits").click()
+    met = page.locator("details.met")
+    assert not met.evaluate("(part) => part.open")
+    met.locator("summary").first.click()
+    assert met.locator("details.limit").first.is_visible()
+
+
+def test_drawings_have_no_white_ground_in_the_dark(chromium, report):
+    page, _, _ = opened(chromium, report, color_scheme="dark")
+    grounds = page.eval_on_selector_all(
+        "main svg", "(svgs) => svgs.map((svg) => getComputedStyle(svg).backgroundColor)"
+    )
+    assert set(grounds) == {"rgba(0, 0, 0, 0)"}
+    inks = page.eval_on_selector_all(
+        "figure svg text", "(texts) => texts.map((text) => getComputedStyle(text).fill)"
+    )
+    assert set(inks) == {"rgb(230, 235, 240)"}
 
 
 def test_no_other_script_runs_in_the_page(chromium, report, tmp_path):
@@ -160,4 +219,5 @@ def test_what_is_printed_keeps_its_colours_and_shows_what_was_folded(chromium, r
     assert not page.locator(".contents").is_visible()
     page.pdf(path=tmp_path / "printed.pdf")
     text = "".join(printed.texts(tmp_path / "printed.pdf"))
+    assert "Where values leak" in text, "all tabs are printed"
     assert "excess_hamming.unique" in text

@@ -16,16 +16,7 @@ from shown_pages import Seen, decision
 
 from audit.attacks.figure_text import Form
 from audit.cli import console
-from audit.measurements import (
-    Breakdown,
-    Count,
-    Coverage,
-    Estimate,
-    Group,
-    Histogram,
-    PeopleCount,
-    Share,
-)
+from audit.measurements import Count, Coverage, Estimate, Histogram
 from audit.report import numbers
 from audit.report.decision import decision_view
 from audit.report.facts.build import facts_of
@@ -186,37 +177,8 @@ def test_whatever_leaks_page_one_and_terminal_show_the_same_number(leak, n, caps
     assert numbers.amount(row.measured, "points", digits).replace(numbers.NBSP, " ") in page
 
 
-def divided() -> Case:
-    """A model that gives values back, divided by two methods of which the second decides."""
-    result = examples.reconstruction(0.6, n=600)
-    shares = {item.name: item for item in result.measurements if isinstance(item, Estimate)}
-    excess = shares["excess_pr.unique"]
-    names = ("excess_pr.unique", "pr.member.attack.unique", "pr.heldout.attack.unique")
-    strongest = [dataclasses.replace(shares[name], name=f"{name}.lowest_loss") for name in names]
-    weaker = dataclasses.replace(excess, value=0.0, low=-0.1, high=0.1, bounds=())
-    others = [item for item in result.measurements if item.name != "excess_pr.unique"]
-    member = shares["pr.member.attack.unique"]
-    heldout = dataclasses.replace(shares["pr.heldout.attack.unique"], name="people.heldout")
-    breakdowns = []
-    people = []
-    for method, hits in (("", 1.0), (".lowest_loss", 37.0)):
-        group = Group("person", Share(hits, 43), Share(0.0, 41))
-        rare = Group("amount", Share(2.0, 50), Share(1.0, 48))
-        breakdowns.append(Breakdown("kind", method, "fields", (rare, group)))
-        share = dataclasses.replace(member, name="people.member", value=hits / 43, n=43)
-        people.append(PeopleCount(method, "names", share, heldout))
-    result = dataclasses.replace(
-        result,
-        measurements=(*others, weaker, *strongest),
-        methods={"excess_pr.unique": ("excess_pr.unique", "excess_pr.unique.lowest_loss")},
-        breakdowns=tuple(breakdowns),
-        people=tuple(people),
-    )
-    return examples.judged(examples.record(result, documents=600))
-
-
 def test_kinds_and_people_are_those_of_the_method_that_decides():
-    record, verdict, _ = divided()
+    record, verdict, _ = examples.divided()
     facts = facts_of(record, verdict)
     (row,) = facts.rows
     assert row.measured is not None

@@ -31,6 +31,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "report.pdf",
         "report.html",
         "measurements.csv",
+        "leaks.csv",
     }
     assert (out / "report.html").read_bytes() != b"another verdict"
     return out
@@ -115,7 +116,11 @@ def test_without_pango_the_html_is_written_a_warning_names_the_packages_and_an_o
     assert "libpango-1.0-0 libpangoft2-1.0-0" in warning
     assert "brew install pango" in warning
     assert "\n" not in warning
-    assert {path.name for path in tmp_path.iterdir()} == {"report.html", "measurements.csv"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "report.html",
+        "measurements.csv",
+        "leaks.csv",
+    }
 
 
 def test_a_pdf_that_cannot_be_drawn_is_a_warning_too(

@@ -98,7 +98,7 @@ def test_shareable_outputs_hold_no_value_id_or_provider(scans):
         secrets |= {str(row[key]) for row in recovered for key in keys if key in row}
         texts = {
             name: (out / name).read_text()
-            for name in ("record.json", "report.html", "measurements.csv")
+            for name in ("record.json", "report.html", "measurements.csv", "leaks.csv")
         }
         texts |= {"report.pdf": "\n".join(printed.texts(out / "report.pdf")), "terminal": said}
         for name, text in texts.items():
@@ -119,6 +119,7 @@ def test_every_file_a_scan_writes_is_a_known_one(scans):
             "report.pdf",
             "report.html",
             "measurements.csv",
+            "leaks.csv",
         }
 
 

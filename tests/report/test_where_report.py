@@ -1,0 +1,81 @@
+"""Where values leak, as the annex and leaks.csv show it: numbers of the facts, and no text."""
+
+import csv
+import dataclasses
+import io
+
+import example_records as examples
+import pytest
+from shown_pages import Seen
+
+from audit.measurements import Estimate
+from audit.report.facts.build import facts_of
+from audit.report.facts.definitions import PeopleFacts
+from audit.report.files import csv_text
+from audit.report.html import html
+from audit.report.where import COLUMNS, csv_rows, people_sentence, where_views
+
+
+def test_kinds_come_with_numerator_and_denominator_of_both_sides_most_first():
+    record, verdict, _ = examples.divided()
+    (view,) = where_views(facts_of(record, verdict))
+    kinds = view.divisions[0]
+    assert [(bar.label, bar.trained.words, bar.unseen.words) for bar in kinds.bars] == [
+        ("people", "37 of 43 (86\xa0%)", "0 of 41 (0\xa0%)"),
+        ("amounts of money", "2 of 50 (4.0\xa0%)", "1 of 48 (2.1\xa0%)"),
+    ]
+    assert [bar.trained.percent for bar in kinds.bars] == [86.0, 4.0]
+
+
+def test_a_side_without_values_has_no_bar():
+    record, verdict, _ = examples.divided()
+    (view,) = where_views(facts_of(record, verdict))
+    copies = view.divisions[1]
+    assert (copies.bars[1].unseen.words, copies.bars[1].unseen.percent) == ("–", None)
+
+
+@pytest.mark.parametrize(
+    ("attack", "declared", "expected"),
+    [
+        ("reconstruction", True, ["value back: 30 of 40", "whose a document"]),
+        ("attribute_inference", False, ["picked rightly: 30 of 40", "distinct names stand"]),
+        ("membership", False, ["nine in ten unseen ones: 30 of 40", "distinct names stand"]),
+    ],
+)
+def test_a_sentence_says_how_many_people_and_what_counts_as_one(attack, declared, expected):
+    trained = examples.share("people.member", 30, 40)
+    recognised = attack == "membership"
+    said = people_sentence(PeopleFacts(attack, recognised, declared, trained, None))
+    assert all(words in said for words in expected), said
+    assert "95 % CI" in said
+    few = people_sentence(PeopleFacts(attack, recognised, declared, None, trained))
+    assert "too few to count" in few
+    assert "Of unseen documents: 30 of 40" in few
+
+
+def test_the_table_for_spreadsheets_holds_every_group_and_the_people():
+    record, verdict, _ = examples.divided()
+    text = csv_text(COLUMNS, csv_rows(facts_of(record, verdict)))
+    rows = [tuple(row.values()) for row in csv.DictReader(io.StringIO(text))]
+    assert rows == [
+        ("reconstruction", "kind", "amount", "2.0", "50", "1.0", "48", "fields", "lowest_loss"),
+        ("reconstruction", "kind", "person", "37.0", "43", "0.0", "41", "fields", "lowest_loss"),
+        ("reconstruction", "copies", "1", "37.0", "80", "0.0", "80", "fields", "lowest_loss"),
+        ("reconstruction", "copies", "over 10", "3.0", "3", "0.0", "0", "fields", "lowest_loss"),
+        ("reconstruction", "people", "names", "37", "43", "13", "600", "people", "lowest_loss"),
+    ]
+
+
+def test_the_annex_shows_groups_and_people_and_says_so_where_there_are_none():
+    record, verdict, policy = examples.divided()
+    seen = Seen(html(record, verdict, policy)).text
+    assert "37 of 43 (86 %)" in seen
+    assert "People of training documents with at least one value back: 37 of 43" in seen
+    older = tuple(dataclasses.replace(one, breakdowns=(), people=()) for one in record.attacks)
+    without = dataclasses.replace(record, attacks=older)
+    assert "No attack ran that divides what it finds." in Seen(html(without, verdict, policy)).text
+    assert not [
+        item
+        for item in record.completed["reconstruction"].people
+        if not isinstance(item.member, Estimate)
+    ]
