@@ -5,6 +5,7 @@ For page one and for a terminal.
 
 from collections.abc import Iterator
 
+from audit.attacks import text_of
 from audit.attacks.text import sentence_case
 from audit.errors import listed
 from audit.policy import Verdict
@@ -29,10 +30,34 @@ def headline(facts: Facts) -> str:
     kind = subject
     if subject == "model":
         kind = "extracting" if facts.gives_values_back else "recognising"
-    sentence = words[f"violated {kind}"]
+    sentence = _counted_headline(facts) or words[f"violated {kind}"]
     if facts.outcome == "waived":
         return f"{sentence} {sentence_case(_name_waivers(verdict))}."
     return sentence
+
+
+def headline_row(facts: Facts) -> QuestionFacts | None:
+    """Return the attack that page one's first sentence counts: the worst one that got values back.
+
+    None where no leak of values of the model is confirmed, or none is counted.
+    """
+    if facts.outcome not in ("violated", "waived") or _subject(facts) != "model":
+        return None
+    for row in facts.rows:
+        is_counted = row.trained is not None and numbers.exact_count(row.trained) is not None
+        if row.leaks and is_counted and text_of(row.attack).headline:
+            return row
+    return None
+
+
+def _counted_headline(facts: Facts) -> str:
+    """Say how many values an attacker gets back; empty where no such leak is counted."""
+    row = headline_row(facts)
+    if row is None or row.trained is None:
+        return ""
+    n_member = f"{numbers.exact_count(row.trained):,}"
+    template = text_of(row.attack).headline
+    return template.format(n_member=n_member, of_member=f"{row.trained.n:,}")
 
 
 def _subject(facts: Facts) -> str:

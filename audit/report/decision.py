@@ -5,30 +5,31 @@ Every number is one of `facts`; words, digits and order are chosen here.
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from audit.attacks import text_of
+from audit.attacks.figure_text import Form
 from audit.attacks.text import ACCESS_LABELS, CATEGORY_LABELS
-from audit.errors import listed, printable
+from audit.errors import listed
 from audit.measurements import Estimate
 from audit.policy import Decision, Overall, Verdict
 from audit.record import AuditRecord
 from audit.report import numbers
-from audit.report.answer import explanation, headline
+from audit.report.answer import explanation, headline, headline_row
 from audit.report.facts.definitions import Facts, KindFacts, QuestionFacts
+from audit.report.facts.scale import ScaleFacts
 from audit.report.labels import LABELS
 from audit.report.leaks import findings_outside, looser_policy
+from audit.report.owner import OwnerFact, Title, owner_facts, title_of
 from audit.report.residual import unexamined
 from audit.report.tables import RAN_LABELS, DecisionRow, decision_row
 
 MOST_ROWS = 5
 """Questions that page one shows, the worst first; the pages behind it hold the others."""
-MOST_KINDS = 4
+MOST_KINDS = 6
+"""Kinds of values that page one lists, those first of which most came back."""
 MOST_CONSEQUENCES = 2
-LONGEST_TITLE = 64
-"""Signs of a title: two lines of page one."""
 STAMPS = LABELS["stamps"]
-CONSEQUENCES = LABELS["consequences"]
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,12 @@ class Question:
         word: the outcome in one word.
         trained, unseen: what the attack reached on training and on unseen documents; empty where it
             counts nothing.
-        reached: the number that the limit is about, its interval and the limit, in words.
+        without: what somebody reaches on training documents without the model.
+        tried: what the attack tried of what there is; empty where it tried all.
+        reached: the number that the limit is about, with its interval.
+        limit: the limit that decides; empty where nothing was measured for it.
         row: the limit that decides; None where nothing was measured for it.
-        limits: how many of the attack's limits came out so; empty where none limits it.
+        scale: where both sides and the limit lie between 0 and 100 %; None where it is no share.
         note: why the numbers decide nothing, or that they are about the text; often empty.
     """
 
@@ -52,19 +56,27 @@ class Question:
     word: str
     trained: str
     unseen: str
+    without: str
+    tried: str
     reached: str
     row: DecisionRow | None
-    limits: str
+    scale: ScaleFacts | None
+    limit: str
     note: str = ""
 
 
 @dataclass(frozen=True)
-class Risk:
-    """Hold the box on residual risk: who is affected, who attacks, and what came back most."""
+class KindRow:
+    """Hold a kind of values that came back: how many, of how many that were tried.
 
-    who: str
-    attacker: str
-    kinds: str
+    Attributes:
+        share: of the values that were tried, 0 to 1; None where those were not counted.
+    """
+
+    label: str
+    came_back: str
+    percent: str
+    share: float | None
 
 
 @dataclass(frozen=True)
@@ -73,24 +85,28 @@ class DecisionView:
 
     Attributes:
         number: of the report; it follows from model, data set, policy and the time of the scan.
-        title: of the report: the name of what was audited, never what its owner states.
+        title: of the report: what the owner calls the model, never the name of a folder.
+        owner: what only the owner knows.
         outcome: that the answer rests on: of the model, or of the text where it is worse and the
             policy counts it.
         stamp: what the outcome asks for, as it is stamped.
         word: the verdict as commands and records name it.
         headline: the answer in a sentence.
-        consequences: what the attacks reached, in documents and values.
+        consequences: what the attacks reached, and what the same attack reaches without a memory.
         explanation: sentences under the headline.
         counts: of the limits on the model, by what became of them.
         questions: the worst first, as many as the page holds.
         leak: what the leak of a row is, from both of its columns.
         more_questions: how many it does not hold.
+        attacker: what the attackers have whose leak is confirmed, else all that were tried.
+        kinds: kinds of values that came back; empty where none did.
+        kinds_sum: one sentence that adds them up, and says on how many documents they stand.
         not_tested: titles of the gaps that the section of this name lists.
-        risk: what remains, in short.
     """
 
     number: str
-    title: str
+    title: Title
+    owner: tuple[OwnerFact, ...]
     outcome: Overall
     stamp: str
     word: str
@@ -101,8 +117,15 @@ class DecisionView:
     questions: tuple[Question, ...]
     leak: str
     more_questions: int
+    attacker: str
+    kinds: tuple[KindRow, ...]
+    kinds_sum: str
     not_tested: tuple[str, ...]
-    risk: Risk
+
+    @property
+    def lacks_facts(self) -> bool:
+        """Tell whether the owner has to state something before anybody can sign."""
+        return self.title.missing or not all(fact.value for fact in self.owner)
 
 
 def decision_view(facts: Facts) -> DecisionView:
@@ -112,28 +135,23 @@ def decision_view(facts: Facts) -> DecisionView:
     questions = [_question(facts, row) for row in facts.rows]
     return DecisionView(
         number=_report_number(record, verdict),
-        title=_short_subject(record),
+        title=title_of(record),
+        owner=owner_facts(record),
         outcome=facts.outcome,
         stamp=_stamp(facts),
         word=_outcome_word(facts),
         headline=headline(facts),
-        consequences=tuple(_consequences(facts))[:MOST_CONSEQUENCES],
+        consequences=tuple(_consequences(facts)),
         explanation=explanation(facts),
         counts=f"{_counts_sentence(verdict)}{looser_policy(verdict)}{findings_outside(facts)}",
         questions=tuple(questions[:MOST_ROWS]),
         leak=_leak_sentence(facts.rows[:MOST_ROWS]),
         more_questions=max(0, len(questions) - MOST_ROWS),
+        attacker=_attacker(facts),
+        kinds=tuple(_kind_rows(facts)),
+        kinds_sum=_kinds_sum(facts),
         not_tested=tuple(gap.title for gap in unexamined(record, verdict).gaps),
-        risk=_risk(facts),
     )
-
-
-def _short_subject(record: AuditRecord) -> str:
-    """Return the name of what was audited, cut at `LONGEST_TITLE` letters."""
-    name = printable(record.subject)
-    if len(name) <= LONGEST_TITLE:
-        return name
-    return f"{name[: LONGEST_TITLE - 1]}…"
 
 
 def _stamp(facts: Facts) -> str:
@@ -177,9 +195,11 @@ def _question(facts: Facts, row: QuestionFacts) -> Question:
     text = text_of(row.attack)
     trained, unseen = _side_texts(row)
     reached = ""
+    limit = ""
     limit_row = None
     if row.deciding is not None and row.measured is not None:
-        reached = _number_against_limit(row.deciding, row.measured)
+        reached = _number_with_interval(row.deciding, row.measured)
+        limit = _limit_text(row.deciding, row.measured)
         limit_row = decision_row(row.deciding, text)
     return Question(
         attack=row.attack,
@@ -188,9 +208,12 @@ def _question(facts: Facts, row: QuestionFacts) -> Question:
         word=RAN_LABELS[row.outcome],
         trained=trained,
         unseen=unseen,
+        without=_without_text(row),
+        tried=_tried_text(row),
         reached=reached,
         row=limit_row,
-        limits=_count_alike_limits(row),
+        scale=row.scale,
+        limit=limit,
         note=_note_on_row(facts, row),
     )
 
@@ -208,13 +231,6 @@ def _leak_sentence(rows: Sequence[QuestionFacts]) -> str:
     return words["less in rows"].format(rows=places)
 
 
-def _count_alike_limits(row: QuestionFacts) -> str:
-    """Write how many limits on the attack have its worst outcome: "2 of 3 limits"; "" of none."""
-    if not row.n_limits:
-        return ""
-    return f"{row.n_alike} of {row.n_limits} {'limit' if row.n_limits == 1 else 'limits'}"
-
-
 def _note_on_row(facts: Facts, row: QuestionFacts) -> str:
     """Say why the numbers of a row decide nothing, or what they are about; often empty."""
     if row.explained is not None:
@@ -229,27 +245,38 @@ def _note_on_row(facts: Facts, row: QuestionFacts) -> str:
     return " ".join(notes)
 
 
-def _number_against_limit(decision: Decision, measured: Estimate) -> str:
-    """Write a limited number, its interval and the limit in one sentence.
-
-    An area as the share of pairs told apart rightly.
-    """
-    limit = decision.limit
-    form = text_of(limit.attack).metric(limit.metric).form
-    if measured.is_area:
-        form = "share"
-    bound = numbers.bound_of(limit)
+def _number_with_interval(decision: Decision, measured: Estimate) -> str:
+    """Write a limited number with its interval; an area as the share of pairs told apart rightly."""
+    form = _form_of(decision, measured)
     digits = numbers.digits_of(decision, form)
     between = decision.count_range
     if not between:
         between = numbers.between(measured, form, digits).replace(" to ", "–")
+    amount = f"{numbers.amount(measured, form, digits)} ({between})"
+    return f"leak: {amount}" if form == "points" else amount
+
+
+def _limit_text(decision: Decision, measured: Estimate) -> str:
+    """Write a limit: "limit: 5 points", or "at least: 20 %"."""
+    limit = decision.limit
     word = "limit" if limit.max is not None else "at least"
-    value = numbers.amount(measured, form, digits)
-    return f"{value} ({between}); {word} {numbers.limit_text(bound, form)}"
+    bound = numbers.limit_text(numbers.bound_of(limit), _form_of(decision, measured))
+    return f"{word}: {bound}"
+
+
+def _form_of(decision: Decision, measured: Estimate) -> Form:
+    """Return the form in which page one writes a limited number: an area as a share of pairs."""
+    if measured.is_area:
+        return "share"
+    limit = decision.limit
+    return text_of(limit.attack).metric(limit.metric).form
 
 
 def _side_texts(row: QuestionFacts) -> tuple[str, str]:
-    """Write what the attack reached on training and on unseen documents."""
+    """Write what the attack reached on training and on unseen documents.
+
+    An area compares both sides, so that it stands under the first one alone.
+    """
     if row.measured is not None and row.measured.is_area:
         value = min(1.0, row.measured.value)
         reversed_sides = ""
@@ -257,8 +284,35 @@ def _side_texts(row: QuestionFacts) -> tuple[str, str]:
             value = 1 - value
             reversed_sides = " with the sides exchanged"
         right = f"right in {numbers.show(value, 'share')} of pairs{reversed_sides}"
-        return right, f"guessing: {numbers.show(0.5, 'share')}"
+        return right, ""
     return _count_text(row.trained), _count_text(row.unseen)
+
+
+def _without_text(row: QuestionFacts) -> str:
+    """Write what somebody without the model reaches on training documents; often empty."""
+    measured = row.measured
+    if measured is not None and measured.null_kind == "chance" and row.scale is not None:
+        return f"guessing: {numbers.show(measured.null or 0.0, 'share')}"
+    if row.trained is None or row.trained_without is None:
+        return ""
+    return _count_text(replace(row.trained, value=row.trained_without))
+
+
+def _tried_text(row: QuestionFacts) -> str:
+    """Say how much the attack tried of what the training documents hold, and how much counts.
+
+    Empty where it tried all, and all counts.
+    """
+    tried = row.tried
+    if tried is None:
+        return ""
+    text = ""
+    if tried.attacked < tried.total:
+        text = f"tried: {tried.attacked:,} of {tried.total:,} {tried.unit}"
+    if tried.unique is None or tried.unique == tried.attacked:
+        return text
+    text = text or f"tried: {tried.attacked:,} {tried.unit}"
+    return f"{text}; {tried.unique:,} occur in one document only"
 
 
 def _count_text(item: Estimate | None) -> str:
@@ -275,58 +329,70 @@ def _count_text(item: Estimate | None) -> str:
 
 
 def _consequences(facts: Facts) -> Iterator[str]:
-    """Say what the attacks reached, those over a limit first.
+    """Say what the attacks reached, and under a leak of values what they reach without memory.
 
-    In documents where they were counted, else in values.
+    Under an exceeded limit only attacks with a confirmed leak are told.
     """
-    for row in facts.rows:
-        if row.explained is not None:
-            continue
-        if row.returned is not None:
-            sentences = [CONSEQUENCES["returned"]]
-            if row.returned.of_heldout:
-                sentences.append(CONSEQUENCES["unseen"])
-            yield " ".join(sentences).format(**asdict(row.returned))
-            continue
-        sentence = _counted_sentence(row)
-        if sentence:
-            yield sentence
+    leaking = [row for row in facts.rows if row.leaks]
+    first = headline_row(facts)
+    if first is not None:
+        yield from _memory_sentences(facts, first)
+        return
+    rows = leaking or [row for row in facts.rows if row.explained is None]
+    sentences = filter(None, map(_reached_sentence, rows))
+    yield from [*sentences][:MOST_CONSEQUENCES]
+
+
+def _memory_sentences(facts: Facts, row: QuestionFacts) -> Iterator[str]:
+    """Say which kind came back most, that memory is the cause, and whether anything ends it."""
+    words = LABELS["memory"]
+    worst = facts.worst_kind
+    if worst is not None:
+        label = _kind_label(worst)
+        yield words["worst"].format(kind=label, came_back=worst.came_back, total=worst.of_member)
+    sentences = []
+    unseen = row.unseen
+    if unseen is not None and numbers.exact_count(unseen) is not None:
+        n_heldout = numbers.exact_count(unseen)
+        sentences.append(words["unseen"].format(n_heldout=n_heldout, of_heldout=unseen.n))
+    trained = row.trained
+    if trained is not None and row.trained_without is not None:
+        n_without = numbers.exact_count(replace(trained, value=row.trained_without))
+        if n_without is not None:
+            sentences.append(words["without"].format(n_without=n_without, of_member=trained.n))
+    yield " ".join(sentences)
+    if facts.actions and facts.actions[0].ends_leak:
+        yield words["ends"]
+
+
+def _reached_sentence(row: QuestionFacts) -> str:
+    """Say what an attack reached: of pairs, or of units of both sides; empty where neither."""
+    measured = row.measured
+    if measured is not None and measured.is_area:
+        if measured.is_below_chance:
+            return ""
+        share = numbers.show(measured.value, "share")
+        return text_of(row.attack).of_pairs.format(share=share)
+    return _counted_sentence(row)
 
 
 def _counted_sentence(row: QuestionFacts) -> str:
-    """Say how many units of both sides an attack reached; empty where it counts none."""
+    """Say how many units an attack reached, of both sides if its text names both.
+
+    Empty where they were not counted.
+    """
+    template = text_of(row.attack).consequence
     trained = row.trained
     unseen = row.unseen
-    if trained is None or unseen is None:
+    if trained is None or numbers.exact_count(trained) is None:
         return ""
-    n_member = numbers.exact_count(trained)
-    n_heldout = numbers.exact_count(unseen)
-    if n_member is None or n_heldout is None:
-        return ""
-    return text_of(row.attack).consequence.format(
-        n_member=f"{n_member:,}",
-        of_member=f"{trained.n:,}",
-        n_heldout=f"{n_heldout:,}",
-        of_heldout=f"{unseen.n:,}",
-    )
-
-
-def _risk(facts: Facts) -> Risk:
-    """Return who is at risk, what the attackers have, and which kinds of values came back."""
-    return Risk(_people_at_risk(facts.record), _attacker(facts), _kinds_text(facts))
-
-
-def _people_at_risk(record: AuditRecord) -> str:
-    """Write how many documents are at risk: those of training, or all where there is no model."""
-    documents = record.corpus.documents
-    if record.target.is_model:
-        # The record counts the companies of all splits together: they are not those of the training
-        # documents.
-        return f"{documents.get('member', 0):,} training documents, as declared"
-    companies = ""
-    if record.corpus.providers:
-        companies = f" from {record.corpus.providers:,} companies"
-    return f"{sum(documents.values()):,} documents{companies}, as declared"
+    counts = {"n_member": f"{numbers.exact_count(trained):,}", "of_member": f"{trained.n:,}"}
+    if "heldout" in template:
+        if unseen is None or numbers.exact_count(unseen) is None:
+            return ""
+        counts["n_heldout"] = f"{numbers.exact_count(unseen):,}"
+        counts["of_heldout"] = f"{unseen.n:,}"
+    return template.format(**counts)
 
 
 def _attacker(facts: Facts) -> str:
@@ -344,28 +410,39 @@ def _attacker(facts: Facts) -> str:
     return f"someone who has {' or '.join(access)}"
 
 
-def _kinds_text(facts: Facts) -> str:
-    """Name the kinds of values that came back most, with their number.
-
-    Else the kinds that were tried.
-    """
+def _kind_rows(facts: Facts) -> Iterator[KindRow]:
+    """Lay out the kinds of values that came back, most of them first; the others are summed up."""
     came_back = [kind for kind in facts.kinds if kind.came_back]
-    if came_back:
-        return _most_kinds(came_back)
-    tried = dict.fromkeys(_kind_label(kind) for kind in facts.kinds if kind.tried)
-    if not tried:
-        return "not tested by kind"
-    nothing = "none came back; " if facts.nothing_returned else ""
-    return f"{nothing}tested: {', '.join(tried)}"
+    for kind in came_back[:MOST_KINDS]:
+        yield _kind_row(_kind_label(kind), kind.came_back, kind.of_member or 0)
+    others = came_back[MOST_KINDS:]
+    if others:
+        total = sum(kind.of_member or 0 for kind in others)
+        yield _kind_row("other kinds", sum(kind.came_back for kind in others), total)
 
 
-def _most_kinds(kinds: Sequence[KindFacts]) -> str:
-    """Name the first kinds with the number of values that came back, and count the others."""
-    parts = [f"{_kind_label(kind)} ({kind.came_back:,})" for kind in kinds[:MOST_KINDS]]
-    n_others = sum(kind.came_back for kind in kinds[MOST_KINDS:])
-    if n_others:
-        parts.append(f"other kinds ({n_others:,})")
-    return ", ".join(parts)
+def _kinds_sum(facts: Facts) -> str:
+    """Add up the kinds of values, and say on how many documents they stand."""
+    words = LABELS["kinds"]
+    n_values = sum(kind.came_back for kind in facts.kinds)
+    sentence = words["sum"].format(n_values=n_values)
+    for row in facts.rows:
+        returned = row.returned
+        if returned is not None and returned.n_member:
+            n_without = facts.record.corpus.documents.get("member", 0) - returned.of_member
+            sentences = [sentence, words["documents"].format(**asdict(returned))]
+            if n_without > 0:
+                sentences.append(words["without"].format(n_without=n_without))
+            return " ".join(sentences)
+    return sentence
+
+
+def _kind_row(label: str, came_back: int, total: int) -> KindRow:
+    """Lay out a kind of which so many values came back, of so many that were tried; 0: unknown."""
+    if not total:
+        return KindRow(label, f"{came_back:,}", "", None)
+    share = came_back / total
+    return KindRow(label, f"{came_back:,} of {total:,}", numbers.show(share, "share"), share)
 
 
 def _kind_label(kind: KindFacts) -> str:

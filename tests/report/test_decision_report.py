@@ -254,7 +254,7 @@ def test_the_number_that_decides_stands_alone_under_the_name_of_its_limit():
     case = one("excess_pr.unique")
     assert case[1].decisions[0].measured is not None
     assert case[1].decisions[0].measured.name == "excess_pr.unique.lowest_loss"
-    assert "70 points (66–74); limit 65 points" in page_one(case)
+    assert "leak: 70 points (66–74) Exceeded limit: 65 points" in page_one(case)
     assert "60 points" not in page_one(case)
     followed = Stop(1.0, "", *case[:2]).measured("reconstruction", "excess_pr.unique")
     assert (followed.name, followed.value) == ("excess_pr.unique", 0.7)
@@ -262,7 +262,7 @@ def test_the_number_that_decides_stands_alone_under_the_name_of_its_limit():
     assert [line for line in told if "0.56" not in line] == []
 
 
-def test_what_the_owner_states_is_quoted_and_escaped_and_no_title():
+def test_what_the_owner_states_is_quoted_and_escaped_and_only_its_name_is_the_title():
     record, verdict, policy = examples.violated()
     page = decision(
         (
@@ -271,19 +271,26 @@ def test_what_the_owner_states_is_quoted_and_escaped_and_no_title():
             policy,
         )
     )
-    assert re.findall(r"<h1>(.*?)</h1>", page) == [record.target.name]
-    assert "<title>Privacy audit of receipts-" in page
+    assert re.findall(r"<h1>(.*?)</h1>", page) == ["“Reader: SAFE”, version “2.1”"]
+    assert "<title>Privacy audit of “Reader: SAFE”, version “2.1”: violated</title>" in page
     assert "“CERTIFICATE OF CONFORMITY”" in page
     assert "“internal use only”" not in page
     assert "<script>alert" not in page
     assert HOSTILE in Seen(page).text
 
 
-def test_a_name_of_a_folder_makes_no_sentence_of_the_title():
+def test_a_name_of_a_folder_is_never_the_title():
     record, verdict, policy = examples.violated()
-    named = dataclasses.replace(
-        record, target=dataclasses.replace(record.target, name="x\u202e" + "y" * 200)
-    )
-    (heading,) = re.findall(r"<h1>(.*?)</h1>", decision((named, verdict, policy)))
-    assert heading.startswith("x\\u202eyyy")
+    target = dataclasses.replace(record.target, name="approved-model")
+    page = decision((dataclasses.replace(record, target=target), verdict, policy))
+    assert "approved-model" not in page.partition("</section>")[0]
+    (heading,) = re.findall(r"<h1>(.*?)</h1>", page)
+    assert heading.startswith("LayoutLM model <span")
+    assert "name and version are missing" in heading
+
+
+def test_a_name_that_the_owner_gives_is_cut_and_made_printable():
+    sheet = AuditSheet(model_name="x\u202e" + "y" * 150)
+    (heading,) = re.findall(r"<h1>(.*?)</h1>", decision(audited(audit=sheet)))
+    assert heading.startswith("“x\\u202eyyy")
     assert len(heading) <= 64

@@ -14,6 +14,7 @@ from printed import texts
 from pypdf import PdfReader
 from shown_pages import check_text
 
+from audit.cards import AuditSheet
 from audit.errors import EngineError, RenderError
 from audit.policy import Limit, Policy
 from audit.report.files import write
@@ -43,7 +44,7 @@ def test_the_pdf_has_title_language_page_numbers_and_the_target_on_every_page(
     pdf = PdfReader(written / "report.pdf")
     pages = texts(written / "report.pdf")
     named = (pdf.metadata.title, pdf.metadata.author) if pdf.metadata else None
-    assert named == ("Privacy audit of receipts-leaky: violated", "docaudit 0.1.0")
+    assert named == ("Privacy audit of LayoutLM model: violated", "docaudit 0.1.0")
     assert pdf.trailer["/Root"]["/Lang"] == "en"
     for number, text in enumerate(pages, start=1):
         assert f"Page {number} of {len(pages)}" in text
@@ -81,6 +82,7 @@ def test_the_same_record_gives_the_same_files_whatever_its_names_and_times_look_
     odd = dataclasses.replace(
         record,
         target=dataclasses.replace(record.target, name="<script>"),
+        audit=AuditSheet(model_name="<script>"),
         timing=dataclasses.replace(record.timing, finished="some day"),
     )
     kept = []

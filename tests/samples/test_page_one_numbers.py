@@ -100,10 +100,17 @@ class Scan:
             "membership": lambda outcome: outcome["target"] is not None,
         }
         return {
-            attack: len({key[:2] for key, outcome in self.of(attack, "member") if rule(outcome)})
+            attack: len(
+                {_unit_of(key) for key, outcome in self.of(attack, "member") if rule(outcome)}
+            )
             for attack, rule in rules.items()
             if attack in self.outcomes
         }
+
+
+def _unit_of(key: tuple[str, ...]) -> tuple[str, ...]:
+    """What a trial is about: a document, with a field, a question, or a value that no question asks for."""
+    return key[:3] if key[1:2] == ("",) else key[:2]
 
 
 def _spelling(document: dict[str, Any]) -> str:

@@ -43,6 +43,7 @@ class Recommendation:
         expected: in sentences, its effect on other models.
         effect: the same in one sentence for page one; that none was measured, where none was.
         verdict: whether it can change the verdict, in one sentence.
+        ends_leak: whether it was measured on this model to leave no limit that it answers exceeded.
         command: what measures it on this model; empty where no command does.
         rank: the smallest first.
     """
@@ -54,6 +55,7 @@ class Recommendation:
     effect: str
     verdict: str
     command: str
+    ends_leak: bool = False
     rank: tuple[int, ...] = field(repr=False, default=())
 
     @property

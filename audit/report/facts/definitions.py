@@ -9,12 +9,13 @@ from typing import Literal
 
 from audit.attacks import TEXTS, text_of
 from audit.attacks.text import Access
-from audit.measurements import Breakdown, By, Estimate, PeopleCount
+from audit.measurements import Breakdown, By, Coverage, Estimate, PeopleCount
 from audit.policy import Cause, Decision, Outcome, Overall, Verdict
 from audit.policy.alarms import Alarm
 from audit.policy.grounds import Remedy, Urgency
 from audit.record import AuditRecord
 from audit.report.facts.actions import Recommendation
+from audit.report.facts.scale import ScaleFacts
 from audit.report.sentences import finding_sentence, value_sentence
 
 WORST_FIRST: tuple[Outcome, ...] = (
@@ -32,6 +33,8 @@ EXTRACTING = ("reconstruction", "memorisation", "attribute_inference", "canaries
 RETURNING = ("reconstruction", "memorisation")
 """Attacks whose values come back as the document has them, and are not picked from a list."""
 RECOGNISING = ("membership",)
+FEWEST_OF_KIND = 10
+"""Values of a kind below which its share is not compared with that of other kinds."""
 ROUNDING = 1e-9
 """Difference of two shares under which they count as equal."""
 
@@ -73,6 +76,11 @@ class QuestionFacts:
         plainest: the number that says most plainly what the attack found: `trained` where it finds
             values, else what sums the attack up, by the method that decides.
         plainest_unseen: the same number on unseen documents; None where there is none.
+        trained_without: what someone reaches of `trained` without the model; None where `trained` is
+            not compared with that.
+        tried: what the attack tried of what the training documents hold; None where it does not
+            count that.
+        scale: the deciding number and its limit as shares; None where it is no share.
         without_model: what someone reaches without the model, where `plainest` is a share that is
             compared with that; None elsewhere.
         explained: what else than memory may explain the numbers, unless a leak over a limit is
@@ -96,6 +104,9 @@ class QuestionFacts:
     returned: ReturnedDocuments | None
     plainest: Estimate | None
     plainest_unseen: Estimate | None
+    trained_without: float | None
+    tried: Coverage | None
+    scale: ScaleFacts | None
     without_model: float | None
     explained: str | None
     under_bars: int
@@ -398,6 +409,18 @@ class Facts:
     def by_attack(self) -> Mapping[str, QuestionFacts]:
         """Return the rows by attack."""
         return {row.attack: row for row in self.rows}
+
+    @property
+    def worst_kind(self) -> KindFacts | None:
+        """Return the kind of which the largest share came back; None where none came back.
+
+        A kind of which fewer than `FEWEST_OF_KIND` were tried is not compared.
+        """
+        compared = []
+        for kind in self.kinds:
+            if kind.came_back and (kind.of_member or 0) >= FEWEST_OF_KIND:
+                compared.append(kind)
+        return max(compared, key=lambda kind: kind.rate or 0.0, default=None)
 
     @property
     def in_order(self) -> list[QuestionFacts]:

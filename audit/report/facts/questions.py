@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from audit.attacks import TEXTS, text_of
-from audit.measurements import Breakdown, By, Estimate, Histogram, PeopleCount
+from audit.measurements import Breakdown, By, Coverage, Estimate, Histogram, PeopleCount
 from audit.policy import Decision, Verdict
 from audit.record import AuditRecord, Result
 from audit.report.facts.definitions import (
@@ -16,6 +16,7 @@ from audit.report.facts.definitions import (
     is_plain_difference,
     outcome_of,
 )
+from audit.report.facts.scale import scale_of
 
 RETURNED = "returned"
 """The histogram of documents by how many of their values came back, and the first word of counts by
@@ -50,6 +51,9 @@ def _question_of(result: Result, verdict: Verdict) -> QuestionFacts:
         returned=_returned_documents(result),
         plainest=plainest,
         plainest_unseen=_on_unseen(result, plainest),
+        trained_without=_public_share(trained),
+        tried=_tried(result),
+        scale=scale_of(deciding, trained, unseen),
         without_model=_without_model(result, plainest),
         explained=explained,
         under_bars=counts.get("text under the box", 0),
@@ -194,7 +198,22 @@ def _without_model(result: Result, measured: Estimate | None) -> float | None:
     """
     if measured is None or not _is_share(result, measured):
         return None
-    return measured.null if measured.null_kind == "public model" else None
+    return _public_share(measured)
+
+
+def _public_share(measured: Estimate | None) -> float | None:
+    """Return what a public model reaches of a share; None where it is not compared with one."""
+    if measured is None or measured.null_kind != "public model":
+        return None
+    return measured.null
+
+
+def _tried(result: Result) -> Coverage | None:
+    """Return how much of what the training documents hold an attack tried; None without a count."""
+    for coverage in result.coverage:
+        if coverage.category == "all":
+            return coverage
+    return None
 
 
 def _is_share(result: Result, measured: Estimate) -> bool:

@@ -183,6 +183,7 @@ def _recommendation(
         expected=expected,
         effect=_short_effect(remedy, support) if violated else "",
         verdict=prospect.sentence,
+        ends_leak=bool(comparisons) and prospect.rank in (MEETS, STOPS),
         command=_command_of(remedy).format(
             policy=_policy_name(verdict), budget=record.budget, seed=record.seed
         ),
