@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -338,6 +338,11 @@ class DeclaredPolicy:
     toml: str
 
 
+Release = Literal["open-weights", "api", "internal"]
+"""To whom a model goes."""
+RELEASES: tuple[Release, ...] = get_args(Release)
+
+
 @dataclass(frozen=True, config=STRICT)
 class AuditSheet:
     """The circumstances of an audit as its owner states them; None: not stated.
@@ -363,7 +368,7 @@ class AuditSheet:
     model_name: str | None = None
     model_version: str | None = None
     data_categories: tuple[str, ...] = ()
-    release: Literal["open-weights", "api", "internal"] | None = None
+    release: Release | None = None
     auditor: str | None = None
     decides: str | None = None
     dpo: str | None = None

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import typer
 
+from audit.cards import RELEASES, AuditSheet
 from audit.cli import console
 from audit.cli.dividing import StatedMembers
 from audit.cli.options import HELP, Assignment
 from audit.corpus.documents import Mask, Redaction
+from audit.corpus.validation import entry_problem
 from audit.importers.interface import Importer
 
 FolderMeaning = Literal["provider", "label", "none"]
@@ -34,6 +36,7 @@ class Statements:
         provider_column: column or key that names who provided a document.
         folders: what the names of folders mean.
         is_untrained: whether the model is still to be trained.
+        sheet: what only the owner knows of the audit, for page one of its report.
     """
 
     members: StatedMembers
@@ -42,6 +45,7 @@ class Statements:
     provider_column: str | None = None
     folders: FolderMeaning | None = None
     is_untrained: bool = False
+    sheet: AuditSheet = field(default_factory=AuditSheet)
 
     @property
     def may_draw(self) -> bool:
@@ -80,7 +84,35 @@ def ask_missing(statements: Statements, importer: Importer) -> Statements:
     names_providers = statements.provider_column is not None or statements.folders is not None
     if importer.providers and not names_providers:
         statements = replace(statements, provider_column=_ask("provider"))
-    return statements
+    return replace(statements, sheet=_ask_for_sheet())
+
+
+def _ask_for_sheet() -> AuditSheet:
+    """Ask what only the owner knows, and page one of the report names; all may be left out."""
+    name = _ask_for_entry("model_name")
+    version = None
+    if name is not None:
+        version = _ask_for_entry("model_version")
+    return AuditSheet(
+        model_name=name,
+        model_version=version,
+        system=_ask_for_entry("system"),
+        purpose=_ask_for_entry("purpose"),
+        controller=_ask_for_entry("controller"),
+        release=_ask("release", RELEASES),
+    )
+
+
+def _ask_for_entry(key: str) -> str | None:
+    """Ask for an entry of the sheet until it is one that page one can show; None: not stated."""
+    while True:
+        answer: str | None = _ask(key)
+        if answer is None:
+            return None
+        problem = entry_problem(answer)
+        if not problem:
+            return answer
+        console.say(problem)
 
 
 def _ask_for_members(statements: Statements) -> Statements:

@@ -190,6 +190,7 @@ def init(
         command="docaudit init",
         draws=statements.may_draw,
         generative=generative,
+        sheet=statements.sheet,
     )
     request = ImportRequest(
         src=place,

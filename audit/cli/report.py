@@ -49,6 +49,12 @@ def report(
             "--previous", metavar="RECORD", help=HELP["report.previous"], show_default=False
         ),
     ] = None,
+    statements: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help=HELP["report.statements"], show_default=False
+        ),
+    ] = None,
     model_card: Annotated[
         bool, typer.Option("--model-card", help=HELP["report.model_card"])
     ] = False,
@@ -63,7 +69,7 @@ def report(
     from audit.workflows.report import Report, ReportRequest, report_records
 
     if model_card:
-        if len(record_paths) != 1 or any((reveal, evidence, defenses, dpia, previous)):
+        if len(record_paths) != 1 or any((reveal, evidence, defenses, dpia, previous, statements)):
             raise UsageError(
                 "--model-card is of one record, and draws no report",
                 "draw that in a call of its own",
@@ -81,6 +87,7 @@ def report(
                 evidence=evidence,
                 dpia=dpia,
                 previous=previous,
+                statements=statements or (),
             )
         )
     console.warn(*written.warnings)

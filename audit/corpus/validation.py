@@ -499,10 +499,16 @@ def _sheet_problems(sheet: AuditSheet) -> Iterator[str]:
         if value is None:
             continue
         for text in value if isinstance(value, tuple) else (value,):
-            if problem := text_problem(text, LONGEST_ENTRY):
+            problem = entry_problem(text)
+            if problem:
                 yield f"{key}: {problem}"
-            elif has_unseen_characters(text):
-                yield (
-                    f"{key}: holds a character that cannot be seen, "
-                    "or that turns the direction of text"
-                )
+
+
+def entry_problem(text: str) -> str:
+    """Say why page one cannot show an entry of the sheet; empty where it can."""
+    problem = text_problem(text, LONGEST_ENTRY)
+    if problem:
+        return problem
+    if has_unseen_characters(text):
+        return "holds a character that cannot be seen, or that turns the direction of text"
+    return ""

@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import ClassVar
 
+from audit.cards import AuditSheet
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import SPLITS, Document, Manifest, Membership, Split, TaskKind
 from audit.corpus.folding import fold
@@ -235,6 +236,7 @@ class Importer(ABC):
             redaction=request.options.redaction or source.redaction,
             recipe=source.recipe,
             revision=hub_revision(source.root),
+            audit=request.options.sheet,
         )
         data_set = _DataSet(manifest, _with_splits(documents, splits), demands)
         _write(request, data_set, pages, report)
@@ -302,7 +304,8 @@ def _write_in_place(dst: Path, data_set: _DataSet, pages: Sequence[Page]) -> Non
         replace(document, image=document.image and paths[document.id])
         for document in data_set.documents
     ]
-    manifests.write(dst, data_set.manifest, documents, data_set.demands, EMPTY_SHEET)
+    ending = EMPTY_SHEET if data_set.manifest.audit == AuditSheet() else ""
+    manifests.write(dst, data_set.manifest, documents, data_set.demands, ending)
 
 
 def _write_folder(

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from audit.cards import AuditSheet
 from audit.corpus.documents import Assignment, Drawer, Redaction, TaskKind, TrainingRecipe, Word
 from audit.corpus.images import decode, kind_of
 from audit.corpus.problems import inside
@@ -57,6 +58,7 @@ class Options:
         command: command that divides the documents.
         draws: whether members may be drawn of a source that names none.
         generative: whether the model answers questions or writes pages; the source tells which.
+        sheet: what only the owner knows of the audit.
     """
 
     labels: tuple[str, ...] = ()
@@ -70,6 +72,7 @@ class Options:
     command: Drawer = "docaudit import"
     draws: bool = False
     generative: bool = False
+    sheet: AuditSheet = field(default_factory=AuditSheet)
 
 
 @dataclass(frozen=True)

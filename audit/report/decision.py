@@ -246,7 +246,7 @@ def _note_on_row(facts: Facts, row: QuestionFacts) -> str:
 
 
 def _number_with_interval(decision: Decision, measured: Estimate) -> str:
-    """Write a limited number with its interval; an area as the share of pairs told apart rightly."""
+    """Write a limited number with its interval; an area as a share of pairs."""
     form = _form_of(decision, measured)
     digits = numbers.digits_of(decision, form)
     between = decision.count_range
@@ -312,7 +312,7 @@ def _tried_text(row: QuestionFacts) -> str:
     if tried.unique is None or tried.unique == tried.attacked:
         return text
     text = text or f"tried: {tried.attacked:,} {tried.unit}"
-    return f"{text}; {tried.unique:,} occur in one document only"
+    return f"{text}; {tried.unique:,} are in one document only"
 
 
 def _count_text(item: Estimate | None) -> str:
@@ -424,17 +424,32 @@ def _kind_rows(facts: Facts) -> Iterator[KindRow]:
 def _kinds_sum(facts: Facts) -> str:
     """Add up the kinds of values, and say on how many documents they stand."""
     words = LABELS["kinds"]
-    n_values = sum(kind.came_back for kind in facts.kinds)
-    sentence = words["sum"].format(n_values=n_values)
+    sentences = [words["sum"].format(n_values=sum(kind.came_back for kind in facts.kinds))]
     for row in facts.rows:
+        if row.returned is None or not row.returned.n_member:
+            continue
         returned = row.returned
-        if returned is not None and returned.n_member:
-            n_without = facts.record.corpus.documents.get("member", 0) - returned.of_member
-            sentences = [sentence, words["documents"].format(**asdict(returned))]
-            if n_without > 0:
-                sentences.append(words["without"].format(n_without=n_without))
-            return " ".join(sentences)
-    return sentence
+        sentences.append(words["documents"].format(**asdict(returned)))
+        n_without = facts.record.corpus.documents.get("member", 0) - returned.of_member
+        if n_without > 0:
+            sentences.append(words["without"].format(n_without=n_without))
+        sentences.append(_people_sentence(facts, row.attack))
+        break
+    return " ".join(filter(None, sentences))
+
+
+def _people_sentence(facts: Facts, attack: str) -> str:
+    """Say of how many people an attack got a value back; empty where no person is known."""
+    words = LABELS["kinds"]
+    for people in facts.people:
+        trained = people.trained
+        if people.attack != attack or trained is None:
+            continue
+        n_people = numbers.exact_count(trained)
+        if n_people is not None:
+            sentence = words["declared people" if people.declared else "people by name"]
+            return sentence.format(n_people=n_people, of_people=trained.n)
+    return ""
 
 
 def _kind_row(label: str, came_back: int, total: int) -> KindRow:

@@ -19,6 +19,7 @@ from audit.report.revealed import NAME, write_revealed
 from audit.workflows import wording
 from audit.workflows.gate import load_policy
 from audit.workflows.options import protect
+from audit.workflows.owner_sheet import with_statements, write_statements
 
 TrendRow = tuple[float, str, AuditRecord, Verdict]
 """Position on the axis, name, record and verdict of a checkpoint."""
@@ -82,6 +83,8 @@ class ReportRequest:
         evidence: folder of the evidence; None: `evidence/` beside the record.
         dpia: also write the text for a data-protection impact assessment.
         previous: record of the last audit, or its folder: the report lists what changed since.
+        statements: what the owner states, each KEY=VALUE; the record in the report's folder then
+            holds it.
     """
 
     paths: Sequence[Path]
@@ -92,6 +95,7 @@ class ReportRequest:
     evidence: Path | None = None
     dpia: bool = False
     previous: Path | None = None
+    statements: Sequence[str] = ()
 
     @property
     def is_trend(self) -> bool:
@@ -149,6 +153,8 @@ class ReportRequest:
             raise UsageError(problem, single)
         if self.dpia:
             raise UsageError("an impact assessment is of one model", single)
+        if self.statements:
+            raise UsageError("--set states the facts of one audit", single)
         if self.previous is not None:
             raise UsageError("--previous compares one record with an earlier one", single)
 
@@ -162,6 +168,8 @@ def report_records(request: ReportRequest) -> Report | Trend:
     """
     request.check()
     records = [read_record(path) for path in request.paths]
+    if request.statements:
+        records = [with_statements(records[0], request.statements)]
     comparisons = _read_comparisons(request.defenses, records[0])
     policy = load_policy(request.policy, complete=False)
     verdicts = [_judge(record, policy) for record in records]
@@ -198,9 +206,13 @@ def _report_record(
     evidence = request.evidence_folder
     if request.reveal and evidence.is_dir():
         protect(evidence)
+    if request.statements:
+        written = write_statements(record, folder)
+    else:
+        written = file_of(request.paths[0]).read_bytes()
     additions = Additions(
         comparisons=comparisons,
-        written=file_of(request.paths[0]).read_bytes(),
+        written=written,
         changes=_changes_since(request.previous, record, verdict, policy),
     )
     reveal_from = evidence if request.reveal else None

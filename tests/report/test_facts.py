@@ -20,7 +20,7 @@ from audit.measurements import Count, Coverage, Estimate, Histogram
 from audit.report import numbers
 from audit.report.decision import decision_view
 from audit.report.facts.build import facts_of
-from audit.report.facts.definitions import Facts
+from audit.report.facts.definitions import Facts, QuestionFacts
 from audit.report.verdicts import Judged, render
 
 NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w.]*\d)")
@@ -71,19 +71,27 @@ def texts_of(item: Estimate) -> Iterator[str]:
                 yield numbers.interval(number, form, digits)
 
 
+def row_in_words(row: QuestionFacts) -> Iterator[str]:
+    """Write every number of what one attack found."""
+    yield f"{row.n_limits} {row.n_alike} {row.under_bars} {row.bars}"
+    if row.returned is not None:
+        yield " ".join(f"{count:,}" for count in dataclasses.astuple(row.returned))
+    shown = (row.measured, row.trained, row.unseen, row.plainest, row.plainest_unseen)
+    for item in filter(None, shown):
+        yield from texts_of(item)
+    if row.trained is not None and row.trained_without is not None:
+        yield from texts_of(dataclasses.replace(row.trained, value=row.trained_without))
+    if row.tried is not None:
+        yield f"{row.tried.attacked:,} {row.tried.total:,} {row.tried.unique}"
+
+
 def facts_in_words(facts: Facts) -> Iterator[str]:
     """Write every number of the facts."""
     for row in facts.rows:
-        yield f"{row.n_limits} {row.n_alike} {row.under_bars} {row.bars}"
-        if row.returned is not None:
-            yield " ".join(f"{count:,}" for count in dataclasses.astuple(row.returned))
-        for item in (row.measured, row.trained, row.unseen, row.plainest, row.plainest_unseen):
-            if item is not None:
-                yield from texts_of(item)
-        if row.trained is not None and row.trained_without is not None:
-            yield from texts_of(dataclasses.replace(row.trained, value=row.trained_without))
-        if row.tried is not None:
-            yield f"{row.tried.attacked:,} {row.tried.total:,} {row.tried.unique}"
+        yield from row_in_words(row)
+    for people in facts.people:
+        if people.trained is not None:
+            yield from texts_of(people.trained)
     for kind in facts.kinds:
         yield f"{kind.came_back:,} {kind.of_member} {kind.n_heldout} {kind.of_heldout}"
         if kind.rate is not None:

@@ -109,8 +109,11 @@ class Scan:
 
 
 def _unit_of(key: tuple[str, ...]) -> tuple[str, ...]:
-    """What a trial is about: a document, with a field, a question, or a value that no question asks for."""
-    return key[:3] if key[1:2] == ("",) else key[:2]
+    """What a trial is about: a document, with a field or a question, or a value without one."""
+    has_no_question = key[1:2] == ("",)
+    if has_no_question:
+        return key[:3]
+    return key[:2]
 
 
 def _spelling(document: dict[str, Any]) -> str:

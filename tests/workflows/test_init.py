@@ -450,9 +450,9 @@ def test_a_terminal_is_asked_and_shown_three_documents(
         (root / f"l{number}.txt").write_text(f"Dear Ada, pay {number} now.")
     (tmp_path / "in.txt").write_text("l0\nl1\nl2\n")
     bert = model(tmp_path / "m", "BertForMaskedLM")
-    ran = docaudit(
-        "init", bert, root, input=f"{tmp_path / 'in.txt'}\nsometimes\nby-date\nfixed\n\n"
-    )
+    about_documents = f"{tmp_path / 'in.txt'}\nsometimes\nby-date\nfixed\n\n"
+    about_audit = f"Letters\n2\nMail room\n{'x' * 161}\nSorts letters\n\nmaybe\napi\n"
+    ran = docaudit("init", bert, root, input=about_documents + about_audit)
     assert ran.exit_code == 0, ran.output
     corpus = made(root)
     assert splits(root) == {
@@ -460,6 +460,13 @@ def test_a_terminal_is_asked_and_shown_three_documents(
     }
     assert corpus.manifest.membership.assigned == "by-date"
     assert corpus.manifest.redaction is not None
+    assert corpus.manifest.audit == AuditSheet(
+        model_name="Letters",
+        model_version="2",
+        system="Mail room",
+        purpose="Sorts letters",
+        release="api",
+    )
     for shown in (
         "Dear Ada, pay 0 now.",
         "Dear Ada, pay 3 now.",
@@ -467,7 +474,7 @@ def test_a_terminal_is_asked_and_shown_three_documents(
     ):
         assert shown in ran.output
     assert "as nobody stated" not in ran.output
-    ran = docaudit("init", bert, root, "--overwrite", input="none\n\n\n")
+    ran = docaudit("init", bert, root, "--overwrite", input="none\n" + 10 * "\n")
     assert made(root).manifest.membership.drawn is not None, ran.output
 
 

@@ -41,7 +41,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class ReturnedDocuments:
-    """Documents by whether any of their own values came back, by the method that got most of them.
+    """Documents by whether any of their own values came back, by the method that decides.
 
     Attributes:
         n_member: documents of training that gave back at least one value of their own.
@@ -178,6 +178,11 @@ class KindFacts:
         if not self.of_member:
             return None
         return self.came_back / self.of_member
+
+    @property
+    def is_compared(self) -> bool:
+        """Tell whether some came back, and enough were tried to compare it with other kinds."""
+        return self.came_back > 0 and (self.of_member or 0) >= FEWEST_OF_KIND
 
 
 @dataclass(frozen=True)
@@ -416,10 +421,7 @@ class Facts:
 
         A kind of which fewer than `FEWEST_OF_KIND` were tried is not compared.
         """
-        compared = []
-        for kind in self.kinds:
-            if kind.came_back and (kind.of_member or 0) >= FEWEST_OF_KIND:
-                compared.append(kind)
+        compared = [kind for kind in self.kinds if kind.is_compared]
         return max(compared, key=lambda kind: kind.rate or 0.0, default=None)
 
     @property

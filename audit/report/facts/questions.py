@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from audit.attacks import TEXTS, text_of
@@ -10,6 +11,7 @@ from audit.policy import Decision, Verdict
 from audit.record import AuditRecord, Result
 from audit.report.facts.definitions import (
     LEAK_ORDER,
+    RETURNING,
     WORST_FIRST,
     QuestionFacts,
     ReturnedDocuments,
@@ -40,6 +42,7 @@ def _question_of(result: Result, verdict: Verdict) -> QuestionFacts:
     if outcome in ("violated", "waived"):
         explained = None
     counts = {count.name: count.value for count in result.counts}
+    groups = _groups_of(result, deciding)
     return QuestionFacts(
         attack=result.attack,
         outcome=outcome,
@@ -48,7 +51,7 @@ def _question_of(result: Result, verdict: Verdict) -> QuestionFacts:
         trained=trained,
         unseen=unseen,
         takes_off=_takes_off(result, deciding, trained, unseen),
-        returned=_returned_documents(result),
+        returned=_returned_documents(result, groups),
         plainest=plainest,
         plainest_unseen=_on_unseen(result, plainest),
         trained_without=_public_share(trained),
@@ -59,7 +62,7 @@ def _question_of(result: Result, verdict: Verdict) -> QuestionFacts:
         under_bars=counts.get("text under the box", 0),
         bars=counts.get("looked at under the box", 0),
         about_text=bool(result.about_text),
-        groups=_groups_of(result, deciding),
+        groups=groups,
         people=_people_of(result, deciding),
     )
 
@@ -222,8 +225,15 @@ def _is_share(result: Result, measured: Estimate) -> bool:
     return text is not None and text.metric(measured.name).form == "share"
 
 
-def _returned_documents(result: Result) -> ReturnedDocuments | None:
-    """Count documents that gave back values of their own; None where nothing counts both sides."""
+def _returned_documents(result: Result, groups: Mapping[By, Breakdown]) -> ReturnedDocuments | None:
+    """Count documents that gave back values of their own; None where nothing counts both sides.
+
+    Records of older versions count them by the method that got most of them.
+    """
+    if result.attack not in RETURNING:
+        return None
+    if "documents" in groups:
+        return _documents_with_hits(groups["documents"])
     histogram = returned_histogram(result)
     if histogram is None or not {"member", "held-out"} <= set(histogram.counts):
         return None
@@ -234,6 +244,20 @@ def _returned_documents(result: Result) -> ReturnedDocuments | None:
         of_member=sum(member),
         n_heldout=sum(heldout[1:]),
         of_heldout=sum(heldout),
+    )
+
+
+def _documents_with_hits(documents: Breakdown) -> ReturnedDocuments | None:
+    """Count documents by whether any value came back, of those divided by how many did."""
+    if not documents.groups:
+        return None
+    member = documents.groups[0].member
+    heldout = documents.groups[0].heldout
+    return ReturnedDocuments(
+        n_member=member.tried - round(member.hits),
+        of_member=member.tried,
+        n_heldout=heldout.tried - round(heldout.hits),
+        of_heldout=heldout.tried,
     )
 
 

@@ -47,23 +47,30 @@ def scale_of(
     if deciding is None or deciding.measured is None or deciding.measured.total is not None:
         return None
     measured = deciding.measured
-    text = text_of(deciding.limit.attack)
     if measured.is_area:
-        return _placed(deciding, measured, 0.0, None)
-    form = text.metric(deciding.limit.metric).form
-    if form == "share":
-        same = unseen is not None and trained is not None and trained.name == measured.name
-        return _placed(deciding, measured, 0.0, unseen.value if unseen and same else None)
-    if form != "points":
+        return _placed(deciding, measured, 0.0)
+    form = text_of(deciding.limit.attack).metric(deciding.limit.metric).form
+    if form == "points":
+        return _placed_difference(deciding, measured, trained, unseen)
+    if form != "share":
         return None
-    if deciding.limit.metric != text.difference or trained is None or trained.total is not None:
-        return _placed(deciding, measured, 0.0, None)
-    no_leak = trained.value - measured.value
-    return _placed(deciding, measured, no_leak, None if unseen is None else unseen.value)
+    is_trained = trained is not None and trained.name == measured.name
+    return _placed(deciding, measured, 0.0, unseen if is_trained else None)
+
+
+def _placed_difference(
+    deciding: Decision, measured: Estimate, trained: Estimate | None, unseen: Estimate | None
+) -> ScaleFacts:
+    """Place a difference above the share that is no leak, where it is one of both sides' shares."""
+    text = text_of(deciding.limit.attack)
+    is_of_sides = deciding.limit.metric == text.difference
+    if not is_of_sides or trained is None or trained.total is not None:
+        return _placed(deciding, measured, 0.0)
+    return _placed(deciding, measured, trained.value - measured.value, unseen)
 
 
 def _placed(
-    deciding: Decision, measured: Estimate, no_leak: float, unseen: float | None
+    deciding: Decision, measured: Estimate, no_leak: float, unseen: Estimate | None = None
 ) -> ScaleFacts:
     """Place a number and its limit above the share that is no leak, cut at 0 and 1."""
     limit = deciding.limit
@@ -74,7 +81,7 @@ def _placed(
         high=_cut(no_leak + measured.high),
         limit=_cut(no_leak + bound),
         is_upper=limit.max is not None,
-        unseen=None if unseen is None else _cut(unseen),
+        unseen=None if unseen is None else _cut(unseen.value),
     )
 
 
