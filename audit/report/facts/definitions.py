@@ -76,8 +76,8 @@ class QuestionFacts:
         plainest: the number that says most plainly what the attack found: `trained` where it finds
             values, else what sums the attack up, by the method that decides.
         plainest_unseen: the same number on unseen documents; None where there is none.
-        trained_without: what someone reaches of `trained` without the model; None where `trained` is
-            not compared with that.
+        trained_without: what someone reaches of `trained` without the model; None where that is
+            not known.
         tried: what the attack tried of what the training documents hold; None where it does not
             count that.
         scale: the deciding number and its limit as shares; None where it is no share.
