@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from audit.measurements import Estimate
 from audit.policy import Decision, Verdict
 from audit.policy.decision import Baseline
 from audit.record import AuditRecord, Result
 from audit.report.facts.definitions import Facts, MeasuredLeak, title_of
-from audit.report.labels import LABELS
-from audit.report.numbers import duration, share_tried, show
+from audit.report.labels import LABELS, UTILITY
+from audit.report.numbers import NBSP, duration, interval, share_tried, show
 
 
 def untested(facts: Facts) -> str:
@@ -156,7 +157,11 @@ MOST_LISTED = 4
 """Findings outside the policy that are listed, the worst first; the others are counted."""
 ACCEPTED = "Within the limits of this policy, and yet a leak"
 OUTSIDE = "Measured, but not limited by this policy"
-NoteKind = Literal["policy", "another policy", "baseline", "waiver", "count", "outside", "declared"]
+LOW_USEFULNESS = 0.5
+"""A score of the model's task that is shown beside every verdict lies under this."""
+NoteKind = Literal[
+    "policy", "another policy", "usefulness", "baseline", "waiver", "count", "outside", "declared"
+]
 
 
 @dataclass(frozen=True)
@@ -171,6 +176,7 @@ def notes(facts: Facts) -> Iterator[Note]:
     """Yield the notes that qualify a verdict; signs of training only beside a pass."""
     verdict = facts.verdict
     yield from _describe_policy(verdict)
+    yield from _name_low_usefulness(facts.record)
     if verdict.baseline is not None:
         for text in _compare_with_baseline(verdict.baseline):
             yield Note("baseline", text)
@@ -195,6 +201,19 @@ def _describe_policy(verdict: Verdict) -> Iterator[Note]:
         yield Note("another policy", f"Policy: {identity.warning}")
     if identity.looser:
         yield Note("another policy", f"Policy: {identity.looser}")
+
+
+def _name_low_usefulness(record: AuditRecord) -> Iterator[Note]:
+    """Say how well the model does its task where that is less than half of what is possible."""
+    for item in record.utility:
+        if not isinstance(item, Estimate) or item.value >= LOW_USEFULNESS:
+            continue
+        label = UTILITY.label(item.name)
+        score = f"{show(item.value, 'share')} ({interval(item, 'share')})".replace(NBSP, " ")
+        commonest = ""
+        if item.null is not None and item.null_kind == "chance":
+            commonest = f"; always giving the commonest answer scores {show(item.null, 'share')}"
+        yield Note("usefulness", f"On unseen documents: {label}: {score}{commonest}")
 
 
 def _name_wide_counts(verdict: Verdict) -> Iterator[Note]:

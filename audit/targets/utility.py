@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.folding import fold
 from audit.corpus.images import page_view
 from audit.corpus.tagging import scheme_of
-from audit.measurements import Measurement, Unresolved
+from audit.measurements import Check, Measurement, Unresolved
 from audit.stats.distances import anls
 from audit.stats.estimates import estimate
 from audit.stats.intervals import Interval, beta_interval, cluster_sums, proportion
@@ -26,6 +26,7 @@ from audit.stats.rates import mean
 from audit.stats.resampling import bootstrap
 from audit.targets import interface
 from audit.targets.encoded_page import NOT_READ, Encoding
+from audit.targets.label_order import LabelledPage, check_label_order
 
 MASK_PROBABILITY = 0.15
 """Share of tokens that are hidden, as in BERT's training (Devlin et al. 2019)."""
@@ -41,12 +42,29 @@ Measured = tuple[Measurement, Ratios | None]
 """A measure, and the sums behind it by document; None without documents."""
 
 
+class Usefulness(NamedTuple):
+    """How well a target does its task, and what may keep it from that.
+
+    Attributes:
+        measured: measures of the task, the main one first.
+        checks: checks of whether the target is asked and read as in its training.
+    """
+
+    measured: list[Measured]
+    checks: tuple[Check, ...] = ()
+
+    @property
+    def measures(self) -> tuple[Measurement, ...]:
+        """Return the measures without the sums behind them."""
+        return tuple(measurement for measurement, _ in self.measured)
+
+
 def usefulness(target: interface.Target, corpus: Corpus, seed: int) -> tuple[Measurement, ...]:
     """Return measures of how well the target does its task on held-out documents.
 
     ANLS of questions and of fields, else see `measure_task`.
     """
-    return tuple(measurement for measurement, _ in _measure(target, corpus, seed))
+    return measure_usefulness(target, corpus, seed).measures
 
 
 def usefulness_by_document(
@@ -68,21 +86,28 @@ def usefulness_with_sums(
     """Return, by measure, its value and the sums behind it for each document."""
     return {
         measurement.name: (measurement, sums)
-        for measurement, sums in _measure(target, corpus, seed)
+        for measurement, sums in measure_usefulness(target, corpus, seed).measured
     }
 
 
-def _measure(target: interface.Target, corpus: Corpus, seed: int) -> list[Measured]:
-    """Return the measures of the target's answers to questions, or else of its own task."""
+def measure_usefulness(target: interface.Target, corpus: Corpus, seed: int) -> Usefulness:
+    """Measure the target's answers to questions, or else its own task, on held-out documents."""
     if interface.Answer in target.answers:
-        return [_measure_answers(target, corpus, seed)]
-    return measure_task(cast("interface.TokenTarget", target), corpus.of("heldout"), seed)
+        return Usefulness([_measure_answers(target, corpus, seed)])
+    return measure_and_check(cast("interface.TokenTarget", target), corpus.of("heldout"), seed)
 
 
 def measure_task(
     target: interface.TokenTarget, documents: Sequence[Document], seed: int
 ) -> list[Measured]:
-    """Return the measures of a target's own task on unseen documents.
+    """Return the measures of a target's own task on documents, see `measure_and_check`."""
+    return measure_and_check(target, documents, seed).measured
+
+
+def measure_and_check(
+    target: interface.TokenTarget, documents: Sequence[Document], seed: int
+) -> Usefulness:
+    """Measure a target's own task on documents, and check the order of the names of its labels.
 
     Masked-token accuracy of a masked language model, class accuracy of a classifier of pages,
     entity F1 of a tagger or of SPADE extraction, link F1 of SPADE linking; with intent accuracy
@@ -91,18 +116,20 @@ def measure_task(
     rng = np.random.default_rng(seed)
     named = _pages(target, documents, rng)
     if interface.BestTokens in target.answers:
-        return [_measure_masked(target, named, rng)]
+        return Usefulness([_measure_masked(target, named, rng)])
     if interface.BestClass in target.answers:
         best = target.ask([interface.BestClass(page) for _, page in named])
         classes = [page.page_class for _, page in named]
-        return [_share_right("class_accuracy", "documents", named, best, classes)]
-    measured = [_measure_f1(target, named, rng)]
+        accuracy = _share_right("class_accuracy", "documents", named, best, classes)
+        return Usefulness([accuracy], _check_classes(target.labels, best, classes))
+    answers = _ask_pages(target, [page for _, page in named])
+    measured = [_measure_f1(target, named, answers, rng)]
     if interface.BestIntent in target.answers:
         meant = [(name, page) for name, page in named if page.intent is not None]
         intents = target.ask([interface.BestIntent(page) for _, page in meant])
         true = [page.intent for _, page in meant]
         measured.append(_share_right("intent_accuracy", "utterances", meant, intents, true))
-    return measured
+    return Usefulness(measured, _check_tags(target.labels, answers))
 
 
 def _pages(
@@ -180,7 +207,74 @@ def _share_right(
     return estimate(name, proportion(hits, clusters), unit, commonest, "chance"), sums
 
 
-def _measure_f1(target: interface.TokenTarget, named: Named, rng: np.random.Generator) -> Measured:
+@dataclass(frozen=True)
+class _PageAnswers:
+    """What a target says of a page: see `find_on_page`."""
+
+    page: Encoding
+    table: Floats | None
+    links: Ints | None
+
+
+def _check_classes(
+    labels: Sequence[str], best: Sequence[int], true: Sequence[int | None]
+) -> tuple[Check, ...]:
+    """Check the order of the names of a classifier's classes."""
+    pages = [
+        LabelledPage(np.array([page_class]), np.array([guess]))
+        for guess, page_class in zip(best, true, strict=True)
+        if page_class is not None and page_class >= 0
+    ]
+    return (check_label_order(len(labels), pages, _is_right),)
+
+
+def _is_right(page: LabelledPage, classes: Ints) -> float:
+    """Tell whether a page has its true class."""
+    return float((page.true == classes).all())
+
+
+@dataclass(frozen=True)
+class _TaggedPage(LabelledPage):
+    """A page of labelled tokens.
+
+    Attributes:
+        page: the page as the target reads it.
+        links: position of each token's predecessor; None for a model that links nothing.
+    """
+
+    page: Encoding
+    links: Ints | None
+
+
+def _check_tags(labels: Sequence[str], answers: Sequence[_PageAnswers]) -> tuple[Check, ...]:
+    """Check the order of the names of a tagger's labels; nothing for a model that only links."""
+    pages = []
+    for answer in answers:
+        if answer.table is None or answer.page.labels is None:
+            return ()
+        labelled = answer.page.labels >= 0
+        predicted = answer.table.argmax(axis=1)[labelled]
+        pages.append(
+            _TaggedPage(answer.page.labels[labelled], predicted, answer.page, answer.links)
+        )
+
+    def entities_right(page: _TaggedPage, tags: Ints) -> float:
+        """Return the F1 of the entities of a page whose labelled tokens have these tags."""
+        assert page.page.labels is not None
+        classes = np.full(len(page.page.labels), NOT_READ)
+        classes[page.page.labels >= 0] = tags
+        true, predicted = _entities(page.page, labels, classes, page.links)
+        return 2 * len(true & predicted) / max(1, len(true) + len(predicted))
+
+    return (check_label_order(len(labels), pages, entities_right),)
+
+
+def _measure_f1(
+    target: interface.TokenTarget,
+    named: Named,
+    answers: Sequence[_PageAnswers],
+    rng: np.random.Generator,
+) -> Measured:
     """Return the micro F1 of whole entities or links; the interval draws pages.
 
     Entities are the same with the same label and words, links with the same child and parent; null:
@@ -193,7 +287,9 @@ def _measure_f1(target: interface.TokenTarget, named: Named, rng: np.random.Gene
         unit = "links"
     if not named:
         return Unresolved(name, "fewer than two unseen documents to measure on", 0), None
-    sets = _find_on_pages(target, [page for _, page in named])
+    sets = [
+        find_on_page(answer.page, target.labels, answer.table, answer.links) for answer in answers
+    ]
     counts = np.array(
         [(len(true & predicted), len(true), len(predicted)) for true, predicted in sets], float
     )
@@ -282,10 +378,10 @@ def _chain(first: int, successors: Mapping[int, int]) -> list[int]:
     return tokens
 
 
-def _find_on_pages(
-    target: interface.TokenTarget, pages: Sequence[Encoding]
-) -> list[tuple[Entities, Entities]]:
-    """Return each page's true entities or links, and those that the target finds."""
+def _ask_pages(target: interface.TokenTarget, pages: Sequence[Encoding]) -> list[_PageAnswers]:
+    """Ask a target for the tags and links of pages."""
+    if not pages:
+        return []
     tables: Sequence[Floats | None] = [None] * len(pages)
     if interface.TagProbabilities in target.answers:
         tables = target.ask([interface.TagProbabilities(page) for page in pages])
@@ -293,7 +389,7 @@ def _find_on_pages(
     if interface.BestLinks in target.answers:
         links = target.ask([interface.BestLinks(page) for page in pages])
     return [
-        find_on_page(page, target.labels, table, page_links)
+        _PageAnswers(page, table, page_links)
         for page, table, page_links in zip(pages, tables, links, strict=True)
     ]
 
@@ -319,6 +415,14 @@ def find_on_page(
         return _pairs(page.links), _pairs(links)
     assert page.labels is not None
     classes = np.where(page.labels == NOT_READ, NOT_READ, table.argmax(axis=1))
+    return _entities(page, labels, classes, links)
+
+
+def _entities(
+    page: Encoding, labels: Sequence[str], classes: Ints, links: Ints | None
+) -> tuple[Entities, Entities]:
+    """Return the true entities of a page, and those of these tags, or classes of SPADE."""
+    assert page.labels is not None
     if links is None:
         labelled = page.labels >= 0
         spans_of = scheme_of(labels).spans

@@ -24,7 +24,7 @@ from audit.policy.facts import NOT_RUN
 from audit.record import AuditRecord, Reason, Result
 from audit.report.revealed import write_owner
 from audit.targets.opening import environment
-from audit.targets.utility import usefulness
+from audit.targets.utility import Usefulness, measure_usefulness
 from audit.workflows.arguments import arguments_of
 from audit.workflows.attacking import Running, plan_trials, run_attack
 from audit.workflows.execution import PlannedTrials, run_trials
@@ -137,7 +137,7 @@ def _assemble(
     start: _Start,
     results: Sequence[Result],
     checks: ScanChecks,
-    useful: tuple[Measurement, ...],
+    useful: Usefulness,
     declared: DeclaredPolicy | None,
 ) -> AuditRecord:
     """Put the record together."""
@@ -162,8 +162,8 @@ def _assemble(
         seed=options.seed,
         battery=tuple(kind.name for kind in BATTERY),
         attacks=tuple(results),
-        utility=useful,
-        checks=checks.checks,
+        utility=useful.measures,
+        checks=(*checks.checks, *useful.checks),
         conditions=checks.conditions,
         untested=(*checks.untested, *getattr(target, "untested", ())),
         environment=environment(target, session.device),
@@ -219,15 +219,15 @@ def _check_scan(running: Running) -> ScanChecks:
     return _failed_checks(part.failure)
 
 
-def _measure_usefulness(session: Session, progress: Progress) -> tuple[Measurement, ...]:
+def _measure_usefulness(session: Session, progress: Progress) -> Usefulness:
     """Measure how well the model does its task; a failure gives a number that is unresolved."""
     progress.stage("usefulness")
     if not session.target.card.is_model:
-        return ()
+        return Usefulness([])
     with Part("usefulness", session.options.evidence) as part:
         case = session.with_fewer_unseen(session.case)
-        return usefulness(case.target, case.corpus, session.options.seed)
-    return _unmeasured_usefulness(part.failure)
+        return measure_usefulness(case.target, case.corpus, session.options.seed)
+    return Usefulness([(number, None) for number in _unmeasured_usefulness(part.failure)])
 
 
 def _unmeasured_usefulness(failure: str) -> tuple[Measurement, ...]:

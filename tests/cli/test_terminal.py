@@ -163,3 +163,16 @@ def test_swapped_sides_are_never_shown_as_an_area_far_under_its_limit(
     shown = " ".join(capsys.readouterr().out.split())
     assert "AUC 0.17, as good as 0.83" in shown
     assert "Fix: The model knows the unseen documents better than those of training." in shown
+
+
+@pytest.mark.parametrize(
+    ("score", "shown"), [pytest.param(0.22, True, id="22 %"), pytest.param(0.6, False, id="60 %")]
+)
+def test_a_score_of_the_task_under_one_half_is_shown_without_being_asked_for(
+    score: float, shown: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record, verdict, _ = example_records.CASES["wide"]()
+    useful = replace(judged.normal("entity_f1", score, 0.03), null=0.1, null_kind="chance")
+    console.show_verdict(verdict, None, replace(record, utility=(useful,)))
+    printed = " ".join(capsys.readouterr().out.split())
+    assert (f"Fields found (F1): {score:.0%}".replace("%", " %") in printed) is shown

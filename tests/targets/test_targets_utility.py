@@ -15,6 +15,7 @@ from audit.cards import TargetCard
 from audit.corpus import manifest
 from audit.corpus.documents import Document
 from audit.measurements import ALPHAS, Estimate, Unresolved
+from audit.policy.checks import LEVEL
 from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.heads import HEADS, HeadName
@@ -22,6 +23,7 @@ from audit.targets.interface import Answer, BestClass, BestLinks, BestTokens, Ta
 from audit.targets.utility import (
     MASK_PROBABILITY,
     MAX_DOCUMENTS,
+    measure_and_check,
     measure_task,
     spade_entities,
     usefulness,
@@ -137,6 +139,8 @@ def test_without_documents_there_is_no_number() -> None:
 
 class Silent:
     """A model that nobody has a question or a page for."""
+
+    labels: tuple[str, ...] = ()
 
     def __init__(self, *answers: type) -> None:
         self.answers = frozenset(answers)
@@ -346,6 +350,22 @@ def test_sums_by_document_make_up_the_number(labels: tuple[str, ...]) -> None:
     assert (sums.numerator <= sums.denominator).all()
     assert len(set(sums.documents)) == len(sums.numerator)
     assert measure_task(guessing(), [], 3)[0][1] is None
+
+
+@pytest.mark.parametrize(
+    ("shift", "fires"), [pytest.param(0, False, id="own"), pytest.param(1, True, id="the next")]
+)
+def test_names_of_tags_in_another_order_are_found_while_usefulness_is_measured(
+    shift: int, fires: bool
+) -> None:
+    def choose(page: Encoding, read: Any) -> Any:
+        assert page.labels is not None
+        return (page.labels[read] + shift) % len(tiny.LABELS)
+
+    target: Any = Fake(tiny.LABELS, answer=tagged(choose))
+    (check,) = measure_and_check(target, DOCUMENTS, 0).checks
+    assert (check.p_value <= LEVEL) is fires
+    assert ("output 1 fits the name of output 0" in check.reason) is fires
 
 
 def test_f1_counts_whole_entities() -> None:
