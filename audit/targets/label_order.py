@@ -106,11 +106,16 @@ def clearly_other(counts: Ints, names: Ints) -> dict[int, int]:
     """
     other = {}
     for output, name in enumerate(names):
-        shared = counts[output, name]
-        is_commonest = shared == counts[output].max() and shared == counts[:, name].max()
-        if name != output and shared and is_commonest and shared >= TIMES * counts[output, output]:
+        if name != output and _is_clear(counts, output, name):
             other[output] = int(name)
     return other
+
+
+def _is_clear(counts: Ints, output: int, name: int) -> bool:
+    """Test whether an output clearly has the words of a name, and not of its own."""
+    shared = counts[output, name]
+    largest = max(counts[output].max(), counts[:, name].max(), TIMES * counts[output, output])
+    return bool(shared > 0 and shared >= largest)
 
 
 def _p_of_names(pages: Sequence[P], names: Ints, score: Score[P]) -> float:

@@ -118,10 +118,7 @@ def measure_and_check(
     if interface.BestTokens in target.answers:
         return Usefulness([_measure_masked(target, named, rng)])
     if interface.BestClass in target.answers:
-        best = target.ask([interface.BestClass(page) for _, page in named])
-        classes = [page.page_class for _, page in named]
-        accuracy = _share_right("class_accuracy", "documents", named, best, classes)
-        return Usefulness([accuracy], _check_classes(target.labels, best, classes))
+        return _measure_classes(target, named)
     answers = _ask_pages(target, [page for _, page in named])
     measured = [_measure_f1(target, named, answers, rng)]
     if interface.BestIntent in target.answers:
@@ -130,6 +127,14 @@ def measure_and_check(
         true = [page.intent for _, page in meant]
         measured.append(_share_right("intent_accuracy", "utterances", meant, intents, true))
     return Usefulness(measured, _check_tags(target.labels, answers))
+
+
+def _measure_classes(target: interface.TokenTarget, named: Named) -> Usefulness:
+    """Measure how many pages get their true class, and check the order of the classes' names."""
+    best = target.ask([interface.BestClass(page) for _, page in named])
+    classes = [page.page_class for _, page in named]
+    accuracy = _share_right("class_accuracy", "documents", named, best, classes)
+    return Usefulness([accuracy], _check_classes(target.labels, best, classes))
 
 
 def _pages(

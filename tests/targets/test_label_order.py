@@ -1,4 +1,4 @@
-"""Names of labels in another order than the outputs are found; a weak model is not taken for one."""
+"""Names of labels in another order are found, and a merely weak model raises no alarm."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -51,7 +51,7 @@ def checked(pages: Sequence[Ints], predicted: Sequence[Ints]) -> Any:
 def predictions(
     rng: np.random.Generator, pages: Sequence[Ints], skill: float, names: Ints = IDENTITY
 ) -> list[Ints]:
-    """Return what a model predicts: the true label with some chance, else any; under other names."""
+    """Return what a model predicts, under other names: the true label with some chance, else any."""
     answers = []
     for page in pages:
         guessed = rng.integers(0, N_LABELS, len(page))
@@ -107,7 +107,7 @@ def test_a_model_that_gives_one_label_to_all_words_raises_no_alarm(output: int) 
 
 
 def test_a_model_whose_outputs_do_not_depend_on_the_words_raises_no_alarm() -> None:
-    """An untrained head prefers some outputs, so that other names would fit their numbers better."""
+    """An untrained head prefers some outputs, whose numbers other names would fit better."""
     rng = np.random.default_rng(0)
     pages = true_pages(rng, 40)
     preferred = np.array([1, 2, 3, 20, 40, 10, 4, 20]) / 100
