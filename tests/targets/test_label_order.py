@@ -51,7 +51,7 @@ def checked(pages: Sequence[Ints], predicted: Sequence[Ints]) -> Any:
 def predictions(
     rng: np.random.Generator, pages: Sequence[Ints], skill: float, names: Ints = IDENTITY
 ) -> list[Ints]:
-    """Return what a model predicts, under other names: the true label with some chance, else any."""
+    """Return what a model with some skill predicts, by other names."""
     answers = []
     for page in pages:
         guessed = rng.integers(0, N_LABELS, len(page))
