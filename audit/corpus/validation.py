@@ -37,7 +37,7 @@ _BETWEEN_LINES = re.compile("[\t\r\n]")
 """Characters that markup may hold, and a word or an answer may not."""
 _TEXTS = {
     "words": ("text",),
-    "entities": ("id", "label"),
+    "entities": ("id", "label", "person"),
     "questions": ("id", "question", "answers", "paraphrases"),
 }
 """The texts of a document's parts."""
@@ -211,7 +211,9 @@ def orientation_problem(header: ImageFile) -> str:
 
 def _text_problems(document: Document) -> Iterator[str]:
     """List the problems of a document's texts."""
-    texts = {name: getattr(document, name) for name in ("id", "provider", "intent", "label")}
+    texts = {
+        name: getattr(document, name) for name in ("id", "provider", "person", "intent", "label")
+    }
     if document.output is not None:
         texts["output"] = _BETWEEN_LINES.sub(" ", document.output)
     for number, tag in enumerate(document.tags or ()):
@@ -243,6 +245,8 @@ def _texts_in(name: str, parts: Sequence[object], keys: Sequence[str]) -> Iterat
         for key in keys:
             path = f"{name}[{number}].{key}"
             value = getattr(entry, key)
+            if value is None:
+                continue
             if not isinstance(value, tuple):
                 yield path, value
                 continue

@@ -336,6 +336,7 @@ class Assembly:
             image=image,
             size=size,
             provider=page.provider,
+            person=page.person,
             entities=entities if page.tags is None else (),
             links=self._links(page, entities),
             questions=tuple(questions),
@@ -409,6 +410,7 @@ class Assembly:
                 field.category or category_of(field.label),
                 location.words,
                 attack=field.label.lower() not in UNATTACKED,
+                person=field.person,
             )
             located[number] = (entity, location.rule)
         return located

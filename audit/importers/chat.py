@@ -31,7 +31,7 @@ from audit.importers.files import TEXTS, form_of, parse_json, read_text
 from audit.importers.interface import Importer
 from audit.importers.pages import Page, Part, clean, keep_lines, part_of, text_words
 from audit.importers.prompts import QUESTION, divide_prompts, fill_prompt
-from audit.importers.source import Source
+from audit.importers.source import Source, person_of
 
 IMAGE_KEYS = ("image", "images", "image_path", "img")
 MARKS = re.compile(r"<\|?/?(image|image_pad|vision_start|vision_end|img)\|?>")
@@ -204,6 +204,7 @@ class Conversations:
         else:
             provider = self._source.provider(row.values)
             page = Page(row.name, part=row.part, provider=provider, place=row.place)
+            page.person = person_of(row.values)
             self._prompts += [_Answered(page, *texts) for texts in answered[:1]]
 
     def _with_images(self, turn: _Turn, row: ConversationRow) -> _Turn:
@@ -300,6 +301,7 @@ class Conversations:
                 name = row.name or f"row-{len(self._images) + 1:06d}"
                 page = Page(name, source.save_image(image))
                 page.provider = source.provider(row.values)
+            page.person = person_of(row.values)
             page.part = row.part
             self._images[image] = page
         return self._images[image]

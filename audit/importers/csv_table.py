@@ -157,11 +157,18 @@ def _add_row(source: Source, row: _PlacedRow) -> None:
         answers = row.values[row.columns["value"]].split("|")
         row.pages[0].ask(values["question"], answers)
     elif "key" in values:
-        _add_value(row.pages, values["key"], values["value"])
+        _add_value(row.pages, values["key"], values["value"], _person_in(values))
+
+
+_FIXED = ("file", "split", "class", "provider", "person")
+"""Meanings of columns that hold no field of a page."""
 
 
 def _set_keys(source: Source, row: _PlacedRow, values: Mapping[str, str]) -> None:
-    """Set split, class and provider of a row's pages where the row names them."""
+    """Set split, class, provider and person of a row's pages where the row names them.
+
+    A row with a value of its own says whose that value is, and not the page.
+    """
     provider = None
     if not source.options.provider:
         provider = " ".join(values.get("provider", "").split()) or None
@@ -169,21 +176,30 @@ def _set_keys(source: Source, row: _PlacedRow, values: Mapping[str, str]) -> Non
         page.part = part_named(values.get("split", "")) or page.part
         page.label = values.get("class") or page.label
         page.provider = page.provider or source.provider(row.values) or provider
+        if "value" in values:
+            page.person = None
+        else:
+            page.person = page.person or _person_in(values)
 
 
 def _add_columns(row: _PlacedRow) -> None:
     """Add the values of a row that has a column for each field to its pages."""
-    fixed = {row.columns.get(meaning) for meaning in ("file", "split", "class", "provider")}
+    fixed = {row.columns.get(meaning) for meaning in _FIXED}
     for name, text in row.values.items():
         if name not in fixed:
             _add_value(row.pages, name, clean(text))
 
 
-def _add_value(pages: Sequence[Page], label: str, value: str) -> None:
+def _person_in(values: Mapping[str, str]) -> str | None:
+    """Return whose a row is, by the name or number in it; None where it says nothing."""
+    return " ".join(values.get("person", "").split()) or None
+
+
+def _add_value(pages: Sequence[Page], label: str, value: str, person: str | None = None) -> None:
     """Give a value to the first page on which it is found, else to the first of all."""
     if value and label:
         page = _page_with(pages, value, label) if len(pages) > 1 else pages[0]
-        page.fields.append(Field(label, value=value))
+        page.fields.append(Field(label, value=value, person=person))
 
 
 def _page_with(pages: Sequence[Page], value: str, label: str) -> Page:

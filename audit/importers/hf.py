@@ -20,7 +20,7 @@ from audit.importers.faults import shown_path
 from audit.importers.files import TEXTS
 from audit.importers.interface import Importer
 from audit.importers.pages import Page, Part, clean, ids_of, part_named
-from audit.importers.source import Source
+from audit.importers.source import PERSON_KEYS, Source, person_of
 
 METADATA = ("metadata.jsonl", "metadata.csv")
 BESIDE = ("data", "system", "history", "input", *IMAGE_KEYS)
@@ -54,7 +54,7 @@ class HuggingFace(Importer):
         for table in _tables(source):
             columns = _columns_of(table, source)
             source.tags = source.tags or columns.tags
-            read_columns = {*columns.used, *BESIDE, source.options.provider or ""}
+            read_columns = {*columns.used, *BESIDE, *PERSON_KEYS, source.options.provider or ""}
             for number, (place, row) in enumerate(table.read(read_columns)):
                 with source.problems.catch(f"{place}:"):
                     if columns.talks:
@@ -167,6 +167,7 @@ class _RowPages:
         elif isinstance(image, bytes):
             page.image = self._source.save_image(image)
         page.provider = self._source.provider(row.values, path)
+        page.person = person_of(row.values)
         return page
 
 

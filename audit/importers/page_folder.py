@@ -173,6 +173,7 @@ def _page_of(document: Document, image: Path | None, path: str) -> Page:
         fields=FieldList(Field(entity.label, entity.words) for entity in document.entities),
         questions=QuestionList(document.questions),
         provider=document.provider,
+        person=document.person,
         label=document.label,
         output=document.output,
     )

@@ -66,6 +66,7 @@ class Field:
         phrasings: questions that ask for the value; the first one is asked, the others are
             paraphrases.
         lost: the reason why it has no words, where the source says so.
+        person: whose value it is, where the source says that it is not the page's person's.
     """
 
     label: str
@@ -76,6 +77,7 @@ class Field:
     id: str | None = None
     phrasings: tuple[str, ...] = ()
     lost: str = ""
+    person: str | None = None
 
 
 class WordList(Counted[Word]):
@@ -129,6 +131,7 @@ class Page:
         label: the page's class.
         output: the text that a parsing model writes for the page.
         provider: the company that issued the page.
+        person: whom the page is about, by the source's own name or number.
         part: part of the source's own division.
         source: the document it is a page of.
         tags: a tag for each word, for models of intents and slots; its fields then are slots.
@@ -154,6 +157,7 @@ class Page:
     label: str | None = None
     output: str | None = None
     provider: str | None = None
+    person: str | None = None
     part: Part | None = None
     source: str | None = None
     tags: tuple[str, ...] | None = None

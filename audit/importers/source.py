@@ -16,7 +16,7 @@ from audit.corpus.documents import Assignment, Drawer, Redaction, TaskKind, Trai
 from audit.corpus.images import decode, kind_of
 from audit.corpus.problems import inside
 from audit.errors import ManifestError, UsageError
-from audit.importers.faults import name_of, refusing, shown_path
+from audit.importers.faults import NAMES, name_of, refusing, shown_path
 from audit.importers.files import (
     IMAGES,
     TEXTS,
@@ -35,6 +35,8 @@ from audit.importers.services.programs import LABELS
 from audit.importers.words import PageReader, fill_all
 from audit.progress import steps
 
+PERSON_KEYS: Sequence[str] = NAMES["table"]["person"]
+"""Names of columns and keys that say whose a page or a value is."""
 FOLDER = "folder"
 """As the provider's column: the folder that the image is in."""
 
@@ -352,6 +354,7 @@ class Source:
         if image not in self._pages:
             page = Page(self.ids[image], self.root / image, part=part_of(image), place=image)
             page.provider = self.provider(record, image)
+            page.person = person_of(record)
             self._pages[image] = page
             self.fill([page], image)
         return self._pages[image]
@@ -393,13 +396,7 @@ class Source:
         column = self.options.provider
         if column == FOLDER and image is not None:
             return PurePosixPath(image).parent.name or None
-        record = record or {}
-        data = record.get("data")
-        nested = data if isinstance(data, dict) else {}
-        value = {**nested, **record}.get(column or "")
-        if not isinstance(value, str | int):
-            return None
-        return " ".join(str(value).split()) or None
+        return _named_by(record, column or "")
 
     def save_image(self, content: bytes) -> Path:
         """Write the bytes of an image to a new file of the kind that they are.
@@ -503,3 +500,25 @@ def _path_of(named: str) -> str:
         if key in query:
             return unquote(query[key][0]).lstrip("/")
     return unquote(address.path).lstrip("/")
+
+
+def person_of(record: Mapping[str, Any] | None) -> str | None:
+    """Return whose a page or a value is, where its record says so (`names.toml`); else None."""
+    for key in PERSON_KEYS:
+        person = _named_by(record, key)
+        if person is not None:
+            return person
+    return None
+
+
+def _named_by(record: Mapping[str, Any] | None, key: str) -> str | None:
+    """Return the name or number under a key of a record, or nested under its "data"."""
+    if record is None:
+        return None
+    value = record.get(key)
+    nested = record.get("data")
+    if value is None and isinstance(nested, dict):
+        value = nested.get(key)
+    if not isinstance(value, str | int):
+        return None
+    return " ".join(str(value).split()) or None

@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 import attempts
+import example_records as examples
 import numpy as np
 import planted
 import pytest
 from attempts import measured
+from shown_pages import decision
 
 from audit.attacks import people
 from audit.attacks.breakdown import (
@@ -30,6 +32,10 @@ from audit.corpus.documents import (
     Word,
 )
 from audit.measurements import Breakdown, Estimate, Unresolved
+from audit.record import dumps
+from audit.report import markdown
+from audit.report.files import write as write_report_files
+from benchmarks.calibration.simulated_audits import completed
 
 ALICE = "Alice Example"
 BOB = "Bob Sample"
@@ -224,3 +230,34 @@ def test_one_person_alone_gives_no_share():
     (count,) = people.count_returned(corpus, values, [MethodHits("", np.ones(1), np.ones(1, bool))])
     assert isinstance(count.member, Unresolved)
     assert "people" in count.member.reason
+
+
+@pytest.mark.slow
+def test_no_person_stands_in_record_report_or_table(tmp_path):
+    drawn = planted.corpus(20, 20, fields=2)
+    people_by_pages = []
+    for number, document in enumerate(drawn.documents):
+        people_by_pages.append(replace(document, person=f"Xanthippe {number // 2}"))
+    corpus = replace(drawn, documents=tuple(people_by_pages))
+    target = planted.Planted(
+        corpus.documents, {f"d{index}" for index in range(6)}, task="token-classification"
+    )
+    public = planted.Planted(corpus.documents, seed=5)
+    findings = attempts.run(
+        Reconstruction(target_weight=1.0), planted.case(target, public, corpus), 16, stream=(7,)
+    )[2]
+    assert [count.source for count in findings.people] == ["declared"] * 3
+    member = findings.people[1].member
+    assert isinstance(member, Estimate)
+    assert (member.value, member.n) == (pytest.approx(0.3), 10)
+    record = examples.record(completed("reconstruction", findings))
+    _, verdict, policy = examples.judged(record)
+    write_report_files(record, verdict, policy, tmp_path)
+    pages = ("report.html", "measurements.csv", "leaks.csv")
+    texts = [(tmp_path / page).read_text(encoding="utf-8") for page in pages]
+    texts.append(decision((record, verdict, policy)))
+    texts.append(dumps(record))
+    texts.append(markdown.model_card(record, verdict))
+    texts.append(markdown.dpia(record, verdict, policy, ()))
+    for text in texts:
+        assert "xanthippe" not in text.lower()

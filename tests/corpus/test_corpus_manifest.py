@@ -328,6 +328,7 @@ def documents(draw: st.DrawFn, identifier: str) -> docs.Document:
         category=st.sampled_from(docs.CATEGORIES),
         words=st.lists(st.integers(0, len(words) - 1), min_size=1, unique=True).map(tuple),
         attack=st.booleans(),
+        person=st.none() | texts,
     )
     entities = tuple(draw(st.lists(entity, max_size=3, unique_by=lambda e: e.id)))
     ids = [e.id for e in entities]
@@ -353,6 +354,7 @@ def documents(draw: st.DrawFn, identifier: str) -> docs.Document:
         intent=draw(st.none() | texts),
         label=draw(st.none() | texts),
         output=draw(st.none() | texts),
+        person=draw(st.none() | texts),
     )
 
 

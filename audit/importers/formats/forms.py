@@ -17,7 +17,7 @@ from audit.importers.formats.token_lines import DRAWN_LEFT_OUT, read_tokens
 from audit.importers.interface import Importer
 from audit.importers.pages import Field, Page, bounds, clean, line_words, part_of
 from audit.importers.reading import check_name
-from audit.importers.source import Source, choose_one, group_by_name
+from audit.importers.source import Source, choose_one, group_by_name, person_of
 from audit.importers.words import BESIDE_JSON
 
 PROVIDERS = ("company", "provider", "issuer", "vendor", "supplier", "seller")
@@ -271,7 +271,13 @@ def _annotate(
     else:
         _add_values(page, value)
     if isinstance(value, dict):
-        page.provider = page.provider or source.provider(value)
+        _set_names(source, page, value)
+
+
+def _set_names(source: Source, page: Page, value: Mapping[str, Any]) -> None:
+    """Set the provider and the person of a page where its annotation names them."""
+    page.provider = page.provider or source.provider(value)
+    page.person = page.person or person_of(value)
 
 
 def _add_values(page: Page, values: Mapping[str, Any], before: str = "") -> None:

@@ -21,7 +21,7 @@ from audit.importers.formats.label_studio_results import (
 )
 from audit.importers.interface import Importer
 from audit.importers.pages import Field, Page, Span, clean, line_words
-from audit.importers.source import Source
+from audit.importers.source import Source, person_of
 from audit.importers.words import BESIDE_JSON
 
 GROUND_TRUTH = "tasks with several annotations, of which the ground truth was taken"
@@ -91,7 +91,7 @@ def _add_task(source: Source, place: str, task: Any, texts: list[Page]) -> None:
         _fill_images(source, images, pages, annotation)
     else:
         name = f"task-{task.get('id', len(texts) + 1)}"
-        pages = [Page(name, provider=source.provider(task), place=place)]
+        pages = [Page(name, provider=source.provider(task), person=person_of(task), place=place)]
         key = _choose_text(source, task["data"], annotation)
         _mark_spans(source, pages[0], task["data"][key], annotation)
         texts += pages

@@ -15,7 +15,7 @@ from audit.importers.files import parse_json, read_text
 from audit.importers.formats.spacy_docs import DOC_BIN, read_doc_bin
 from audit.importers.interface import Importer
 from audit.importers.pages import Field, Page, Part, clean, part_of
-from audit.importers.source import Source
+from audit.importers.source import Source, person_of
 
 ENDINGS = (".conll", ".conllu", ".bio", ".bioes", ".iob", ".iob2", ".train", ".testa", ".testb")
 GROUPS = "groups of spans of spaCy beside its entities, left out"
@@ -277,6 +277,7 @@ def _read_spans(source: Source, place: str, row: Any) -> Page | None:
         source.notes["texts that an annotator did not accept, left out"] += 1
         return None
     page = Page(columns.name_of(row), provider=source.provider(row), place=place)
+    page.person = person_of(row)
     if marks_text:
         add_spans(page, text, spans)
     else:
