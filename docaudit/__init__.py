@@ -3,7 +3,7 @@
     import docaudit
 
     result = docaudit.scan("my-model", "my-data", out="report", documents=60)
-    print(result.verdict.overall, result.exit_code, result.reports["report.html"])
+    print(result.verdict.word, result.exit_code, result.reports["report.html"])
 
 `scan` attacks a model and judges it, as `docaudit scan` does. `load_record` reads what a scan
 found, and `evaluate` judges it by another policy. Errors that the caller can mend are
@@ -182,7 +182,7 @@ def evaluate(record: AuditRecord, policy: Policy | Place = "default") -> Verdict
         policy: a shipped policy ("default", "strict"), a TOML file, or a `Policy`.
 
     Returns:
-        The verdict: `overall`, `exit_code`, and a decision for each limit.
+        The verdict: `word`, `exit_code`, and a decision for each limit.
 
     Raises:
         PolicyError: the policy cannot be read, or names what does not exist.

@@ -5,7 +5,7 @@
 The recipe is that of `sample_models/receipts/model` (see `sample_models/build.py`): a small
 LayoutLM learns the member documents by heart. transformers' Trainer runs it, and a `LeakCallback`
 audits membership on 80 documents whenever a checkpoint is saved; once the default policy's limit is
-confirmed to be violated, the training ends.
+confirmed to be exceeded, the training ends.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def train(out: Path, epochs: int, documents: int) -> LeakCallback:
         documents=documents,
         seed=1,
         device="cpu",
-        stop_on="violated",
+        stop_on="exceeded",
     )
     trainer.add_callback(callback)
     trainer.train()

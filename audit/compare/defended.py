@@ -3,8 +3,10 @@
 It has no text of documents.
 """
 
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
@@ -12,8 +14,12 @@ from pydantic.dataclasses import dataclass
 from audit.errors import RecordError
 from audit.files import write_atomically
 from audit.measurements import STRICT, Estimate, Measurement
+from audit.policy.decision import WORDS, word_of
 
 FILE_NAME = "comparison.json"
+OLDER_SCHEMA = 2
+OUTCOMES: Mapping[str, str] = {word: outcome for outcome, word in WORDS.items()}
+"""Outcomes by their words."""
 Kind = Literal["query", "data", "training"]
 KINDS: tuple[Kind, ...] = ("query", "data", "training")
 """The cheapest first: a question is changed at once, a data set rewritten, a model trained
@@ -80,7 +86,8 @@ class MeasuredDefense:
         policy: its name.
         target, data, result: sha256 of the audited model, of the data set, and of the model with
             the countermeasure.
-        verdict_before, verdict_after: "passed", "violated" or "undecided".
+        verdict_before, verdict_after: outcomes, as `audit.policy.decision.Overall` has them; the
+            file holds their words.
         limits: every limit of the policy.
         effects: what the policy limits and what speaks for a leak; of areas, differences of their
             distance from chance.
@@ -90,7 +97,7 @@ class MeasuredDefense:
             None: not measured.
     """
 
-    schema_version: Literal[2]
+    schema_version: Literal[3]
     docaudit: str
     name: str
     title: str
@@ -136,7 +143,38 @@ _MEASURED: TypeAdapter[MeasuredDefense] = TypeAdapter(MeasuredDefense)
 
 def write(measured: MeasuredDefense, folder: Path) -> None:
     """Write `comparison.json` into a folder, whole or not at all."""
-    write_atomically(folder / FILE_NAME, _MEASURED.dump_json(measured, indent=1) + b"\n")
+    content = _MEASURED.dump_python(measured, mode="json")
+    _replace_outcomes(content, word_of)
+    text = json.dumps(content, indent=1, ensure_ascii=False)
+    write_atomically(folder / FILE_NAME, f"{text}\n".encode())
+
+
+def _outcome_of(word: str) -> str:
+    """Return the outcome that a word stands for; the outcome itself where it is one."""
+    return OUTCOMES.get(word, word)
+
+
+def _replace_outcomes(content: dict[str, Any], translate: Callable[[str], str]) -> None:
+    """Translate every outcome of a comparison in place."""
+    for name in ("verdict_before", "verdict_after"):
+        content[name] = translate(content[name])
+    for limit in content["limits"]:
+        for side in ("before", "after"):
+            use = limit[side]
+            use["outcome"] = translate(use["outcome"])
+
+
+def _loads(text: bytes) -> MeasuredDefense:
+    """Read a comparison of this schema, or of schema 2, which held outcomes by other words."""
+    try:
+        content = json.loads(text)
+        _replace_outcomes(content, _outcome_of)
+        if content["schema_version"] == OLDER_SCHEMA:
+            content["schema_version"] = OLDER_SCHEMA + 1
+        text = json.dumps(content).encode()
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        pass  # The validation below says what is wrong.
+    return _MEASURED.validate_json(text, strict=True)
 
 
 def read(path: Path) -> MeasuredDefense:
@@ -147,7 +185,7 @@ def read(path: Path) -> MeasuredDefense:
     """
     file_path = path / FILE_NAME if path.is_dir() else path
     try:
-        return _MEASURED.validate_json(file_path.read_bytes(), strict=True)
+        return _loads(file_path.read_bytes())
     except OSError as error:
         hint = "give the --out of docaudit defend"
         raise RecordError(f"{file_path}: {error.strerror or 'cannot be read'}", hint) from None

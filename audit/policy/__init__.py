@@ -2,6 +2,7 @@
 
 from audit.policy.decision import (
     EXIT_CODES,
+    WORDS,
     Cause,
     Counts,
     Decision,
@@ -9,6 +10,7 @@ from audit.policy.decision import (
     Overall,
     RegisteredWaiver,
     Verdict,
+    Word,
 )
 from audit.policy.guarantees import contradiction
 from audit.policy.limits import (

@@ -28,7 +28,7 @@ def hold_against_baseline(verdict: Verdict, baseline: Baseline) -> Verdict:
     for decision in verdict.decisions:
         change = changes.get((decision.limit.attack, decision.limit.metric))
         decisions.append(_decide_against(decision, change))
-    alone = f"by the policy alone: {verdict.overall}, "
+    alone = f"by the policy alone: {verdict.word}, "
     counts = count([decision for decision in decisions if not decision.about_text])
     verdict = replace(verdict, decisions=tuple(decisions), counts=counts, baseline=baseline)
     worse = baseline.of("worse")

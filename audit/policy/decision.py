@@ -172,6 +172,29 @@ Outcome = Literal["passed", "violated", "undecided", "waived", "inapplicable", "
 Overall = Literal["passed", "waived", "violated", "undecided"]
 """The verdict on all limits together; "waived": nothing worse, and somebody answers for at least
 one violation."""
+Word = Literal["met", "exceeded", "undecided", "waived", "not applicable", "not tested"]
+WORDS: Mapping[Outcome, Word] = {
+    "passed": "met",
+    "violated": "exceeded",
+    "undecided": "undecided",
+    "waived": "waived",
+    "inapplicable": "not applicable",
+    "not run": "not tested",
+}
+"""What every output calls an outcome, of a limit or of all of them together."""
+
+
+def word_of(outcome: str) -> str:
+    """Return what outputs call an outcome; any other text is returned as it is.
+
+    Files of versions before 0.14 hold the outcome itself.
+    """
+    for name, word in WORDS.items():
+        if outcome == name:
+            return word
+    return outcome
+
+
 Cause = Literal[
     "confounded",
     "weak",
@@ -252,6 +275,11 @@ class Decision:
     urgency: Urgency | None = None
 
     @property
+    def word(self) -> Word:
+        """Return what outputs call the outcome."""
+        return WORDS[self.outcome]
+
+    @property
     def count_range(self) -> str:
         """Say what a limited count shows and what it does not exclude, in whole units.
 
@@ -314,14 +342,17 @@ class Verdict:
 
     @property
     def stamp(self) -> str:
-        """Return the overall verdict as a stamp: a waived one is never plain "PASSED"."""
-        if self.overall == "violated":
-            return "EXCEEDED"
+        """Return the overall verdict as a stamp: a waived one is never plain "MET"."""
         if self.overall != "waived":
-            return self.overall.upper()
+            return self.word.upper()
         if self.counts.waived == 1:
-            return "PASSED WITH 1 WAIVER"
-        return f"PASSED WITH {self.counts.waived} WAIVERS"
+            return "MET WITH 1 WAIVER"
+        return f"MET WITH {self.counts.waived} WAIVERS"
+
+    @property
+    def word(self) -> Word:
+        """Return what outputs call the verdict on all limits together."""
+        return WORDS[self.overall]
 
 
 SOON = 30

@@ -408,7 +408,7 @@ def _threat_row(facts: Facts, attack: str) -> ThreatRow:
     threat = text_of(attack).threat
     title = title_of(attack)
     result = facts.record.completed.get(attack)
-    cost = "not run"
+    cost = "not tested"
     if result is not None:
         cost = _describe_cost(facts, threat, result)
     if threat is None:

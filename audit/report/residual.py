@@ -106,7 +106,7 @@ def _examined_in_part(record: AuditRecord) -> Iterator[str]:
     for result in record.completed.values():
         title = text_of(result.attack).title or result.attack
         for ablation in result.ablations:
-            yield f"{title}, with the attacker weakened: {ablation}. Nothing is passed on that."
+            yield f"{title}, with the attacker weakened: {ablation}. No limit is met on that."
         if result.parameters_file:
             yield f"{title}, with parameters that a file set in place of the usual ones."
 

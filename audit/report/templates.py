@@ -21,6 +21,7 @@ from audit.errors import RenderError, printable
 from audit.files import shipped_folder
 from audit.measurements import Estimate, Unresolved
 from audit.policy import Verdict
+from audit.policy.decision import word_of
 from audit.record import Result
 from audit.report import numbers
 from audit.report.facts.definitions import is_plain_difference
@@ -41,6 +42,7 @@ def environment() -> jinja2.Environment:
     )
     templates.filters.update(_number_filters())
     templates.filters["capitalize_first"] = sentence_case
+    templates.filters["outcome_word"] = word_of
     templates.filters["linked"] = linked
     templates.filters["category"] = lambda name: CATEGORY_LABELS.get(name, name)
     return templates

@@ -72,7 +72,7 @@ class Quantity:
         decision = None if self.limit is None else stop.decision(self.limit)
         if decision is None:
             return ""
-        return "met" if decision.outcome == "passed" else decision.outcome
+        return decision.word
 
 
 def write(

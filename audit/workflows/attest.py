@@ -24,6 +24,7 @@ from audit.cards import NO_MODEL, SERVED, DeclaredPolicy
 from audit.errors import RecordError, UsageError
 from audit.files import check_file, read_file, write_output
 from audit.policy import Decision, Policy, Verdict
+from audit.policy.decision import word_of
 from audit.policy.overall import lets_through
 from audit.policy.reading import read_declared
 from audit.record import AuditRecord
@@ -138,7 +139,7 @@ def _test_result(record: AuditRecord, policy: Policy, verdict: Verdict, today: d
     else:
         result = "WARNED"
     documentation: Json = {
-        "verdict": verdict.overall,
+        "verdict": verdict.word,
         "exitCode": verdict.exit_code,
         "evaluated": today.isoformat(),
     }
@@ -316,6 +317,7 @@ def _compare_statement(
     folder: Path, record: AuditRecord, attested: Statement, findings: Findings
 ) -> None:
     """Make the statement anew from the files as they are, and compare it part by part."""
+    attested = _in_words_of_today(attested)
     day, problem = _day_of(attested, record)
     if problem is not None:
         findings.differences.append(problem)
@@ -331,6 +333,16 @@ def _compare_statement(
             "the attestation holds more, or in another order, than docaudit attest writes"
         )
     findings.differences += _expired_waivers(folder, record, present)
+
+
+def _in_words_of_today(statement: Statement) -> Statement:
+    """Return a statement with the verdict in today's words, which older ones lack."""
+    documentation = statement.predicate.get(DOCUMENTATION)
+    if not isinstance(documentation, dict) or not isinstance(documentation.get("verdict"), str):
+        return statement
+    stated = documentation | {"verdict": word_of(documentation["verdict"])}
+    predicate = statement.predicate | {DOCUMENTATION: stated}
+    return statement.model_copy(update={"predicate": predicate})
 
 
 def _day_of(statement: Statement, record: AuditRecord) -> tuple[dt.date, str | None]:

@@ -81,7 +81,7 @@ def test_an_encoding_that_lacks_letters_leaves_the_exit_code(violated, encoding)
 def test_without_standard_error_the_exit_code_is_the_verdicts(violated, redirected):
     found = docaudit(redirected, "gate", violated, "--format", "json")
     assert found.returncode == 10
-    assert '"violated"' in found.stdout
+    assert '"exceeded"' in found.stdout
     assert docaudit(redirected, "gate", "nowhere").returncode == 2
 
 

@@ -67,7 +67,7 @@ def tried(label, outcomes, verdict, tmp_path, record):
         for place, outcome in enumerate(outcomes)
     )
     comparison = MeasuredDefense(
-        schema_version=2,
+        schema_version=3,
         docaudit="0",
         name=label,
         title=label,

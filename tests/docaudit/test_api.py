@@ -226,7 +226,7 @@ def test_the_notebook_runs(monkeypatch, capsys, tmp_path):
     # Other processors round other last bits.
     kept = [line for cell in cells for one in cell["outputs"] for line in one["text"]]
     assert len("".join(printed).splitlines()) == len(kept)
-    assert printed[0].splitlines()[0] == kept[0].strip() == "Verdict: violated - exit code 10"
+    assert printed[0].splitlines()[0] == kept[0].strip() == "Verdict: exceeded - exit code 10"
 
 
 def test_all_public_names_are_documented():

@@ -113,7 +113,7 @@ def test_a_confirmed_leak_stops_the_training_and_says_where_and_why(
 ):
     audits += ["undecided", "violated"]
     trainer = trainer_in(tmp_path, max_steps=8)
-    callback = LeakCallback(trainer, tiny_corpus, stop_on="violated")
+    callback = LeakCallback(trainer, tiny_corpus, stop_on="exceeded")
     trainer.add_callback(callback)
     trainer.train()
     assert trainer.state.global_step == 4
@@ -173,7 +173,7 @@ def test_a_failing_audit_is_loud_never_a_pass_and_ends_no_training(
 ):
     audits += ["passed", RuntimeError("no memory is left")]
     trainer = trainer_in(tmp_path)
-    callback = LeakCallback(trainer, tiny_corpus, stop_on="violated")
+    callback = LeakCallback(trainer, tiny_corpus, stop_on="exceeded")
     trainer.add_callback(callback)
     trainer.train()
     assert trainer.state.global_step == 4
@@ -210,7 +210,7 @@ def test_only_the_main_process_audits_and_all_do_what_it_says(
     tmp_path, tiny_corpus, audits, monkeypatch
 ):
     trainer = trainer_in(tmp_path)
-    callback = LeakCallback(trainer, tiny_corpus, stop_on="violated")
+    callback = LeakCallback(trainer, tiny_corpus, stop_on="exceeded")
     trainer.add_callback(callback)
     said = callbacks._Outcome({"docaudit/exit_code": 10}, violated="EXCEEDED: much")
     monkeypatch.setattr(callbacks, "_shared", lambda args, value: said)

@@ -331,7 +331,7 @@ def comparison(name: str, **changes: object) -> MeasuredDefense:
     """What a countermeasure was measured to do to the model of `violated`."""
     record, _, _ = violated()
     made = MeasuredDefense(
-        2, __version__, name, name.title(), "training", "k", "default", record.target.sha256, record.corpus.sha256,
+        3, __version__, name, name.title(), "training", "k", "default", record.target.sha256, record.corpus.sha256,
         "1" * 64, record.budget, record.seed, "violated", "violated", (), (), (), (),
     )  # fmt: skip
     return dataclasses.replace(made, **changes)  # type: ignore[arg-type]

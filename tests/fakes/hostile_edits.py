@@ -27,9 +27,9 @@ TEXTS = (
     *(
         "",
         " ",
-        "\x1b[2J\x1b[1;1HPASSED: exit code 0",
-        "a\nPASSED\n",
-        "\u202epassed",
+        "\x1b[2J\x1b[1;1HMET: exit code 0",
+        "a\nMET\n",
+        "\u202emet",
         "\u200b",
         "\ud800",
         "\0",

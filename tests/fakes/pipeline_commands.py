@@ -10,7 +10,7 @@ from audit import record as records
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "sample_models" / "utterances" / "data"
-VERDICTS = [("passed", 0), ("violated", 10), ("undecided", 11)]
+VERDICTS = [("met", 0), ("exceeded", 10), ("undecided", 11)]
 HOSTILE = [
     "a $(touch injected) `touch injected` '; touch injected; '",
     '"; touch injected; "',
@@ -31,7 +31,7 @@ for argument in arguments:
             (pathlib.Path(value) / file).write_text(file)
     if name == "--format":
         value = value.partition("=")[2]
-        text = json.dumps({{"verdict": "passed"}}) if value.endswith(".json") else "é\n" * size
+        text = json.dumps({{"verdict": "met"}}) if value.endswith(".json") else "é\n" * size
         pathlib.Path(value).write_text(text, encoding="utf-8")
 sys.exit(code)
 """
@@ -48,7 +48,7 @@ if os.fork() == 0:
     import time
     time.sleep(1)
     with open(os.environ.get('GITHUB_OUTPUT', os.devnull), 'a') as stream:
-        stream.write('exit-code=0\nverdict=passed\n')
+        stream.write('exit-code=0\nverdict=met\n')
     os._exit(0)
 """
 """A module under a name that Python imports as it starts or reads JSON; none may run."""
@@ -83,7 +83,7 @@ def asked(tmp_path):
 
 def write_record(folder, verdict):
     """A record and the policy under which it has this verdict, as a user commits them."""
-    limits = {"passed": 0.9, "violated": 0.0001, "undecided": 0.05}
+    limits = {"met": 0.9, "exceeded": 0.0001, "undecided": 0.05}
     (folder / "audits").mkdir()
     records.write(
         example_records.CASES["skipped" if verdict == "undecided" else "violated"]()[0],

@@ -72,7 +72,7 @@ def test_the_action_ends_with_the_verdict_of_a_record(verdict, code, tmp_path, w
 
 def test_a_run_without_a_verdict_is_an_error_and_keeps_nothing(tmp_path, workspace, docaudit):
     (workspace / "docaudit-verdict").mkdir()
-    (workspace / "docaudit-verdict" / "docaudit.json").write_text('{"verdict": "passed"}')
+    (workspace / "docaudit-verdict" / "docaudit.json").write_text('{"verdict": "met"}')
     for code, ends in ((2, 2), (0, 1)):
         (docaudit / "docaudit").write_text(f"#!/bin/sh\nexit {code}\n")
         run = act(tmp_path, workspace, docaudit, record="nowhere")
@@ -82,7 +82,7 @@ def test_a_run_without_a_verdict_is_an_error_and_keeps_nothing(tmp_path, workspa
 @pytest.mark.parametrize(
     ("code", "annotation"),
     [
-        (10, "::error title=docaudit::The verdict is violated; the summary says by what."),
+        (10, "::error title=docaudit::The verdict is exceeded; the summary says by what."),
         (
             11,
             "::error title=docaudit::The verdict is undecided; the summary says what would "
@@ -133,7 +133,7 @@ def test_inputs_reach_docaudit_as_they_are_and_are_never_run(value, tmp_path, wo
 
 @pytest.mark.parametrize("name", [*GIVEN, "output"])
 def test_line_breaks_in_inputs_are_refused(name, tmp_path, workspace, fake):
-    run = act(tmp_path, workspace, fake, **{"record": "r"} | {name: "x\nverdict=passed"})
+    run = act(tmp_path, workspace, fake, **{"record": "r"} | {name: "x\nverdict=met"})
     assert (run.code, run.outputs["verdict"], asked(tmp_path)) == (2, "", [])
 
 
@@ -185,7 +185,7 @@ def test_nothing_of_the_checkout_is_run(given, tmp_path, checkout, docaudit, mon
     write_record(checkout, "violated")
     run = act(tmp_path, checkout, docaudit, record="audits", policy="mine.toml")
     assert run.code == 10, run.log
-    assert run.outputs["verdict"] == "violated"
+    assert run.outputs["verdict"] == "exceeded"
     assert not (checkout / "ran").exists()
 
 

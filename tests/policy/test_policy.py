@@ -265,9 +265,9 @@ def test_a_waived_verdict_has_a_stamp_of_its_own():
     waivers = (waiver(9), waiver(40, attack="membership"))
     stamps = [judge([completed(LEAKY)], waivers=waivers[:1]).stamp]
     stamps.append(judge([completed(LEAKY), OTHER_LEAKY], *BOTH, waivers=waivers).stamp)
-    assert stamps == ["PASSED WITH 1 WAIVER", "PASSED WITH 2 WAIVERS"]
+    assert stamps == ["MET WITH 1 WAIVER", "MET WITH 2 WAIVERS"]
     assert (judge([completed(SAFE)]).stamp, judge([completed(LEAKY)]).stamp) == (
-        "PASSED",
+        "MET",
         "EXCEEDED",
     )
 
@@ -279,14 +279,14 @@ def test_a_number_rests_on_something(changes):
 
 
 def test_a_record_cannot_write_a_verdict_of_its_own_on_the_terminal(capsys):
-    # ESC [2J and "PASSED ... exit code 0" in a reason, or a newline and "PASSED", looked like a
+    # ESC [2J and "MET ... exit code 0" in a reason, or a newline and "MET", looked like a
     # verdict.
-    false = "\x1b[2J\nPASSED  every limit that applies is met  (policy default, exit code 0)"
+    false = "\x1b[2J\nMET  every limit that applies is met  (policy default, exit code 0)"
     results = [replace(INAPPLICABLE, reason=Reason("model", false))]
     console.show_verdict(replace(judge(results, gaps=()), policy=f"mine{false}"))
     printed = capsys.readouterr().out
     assert "\x1b[2J" not in printed
-    assert not any(line.startswith("PASSED") for line in printed.splitlines())
+    assert not any(line.startswith("MET") for line in printed.splitlines())
     assert "UNDECIDED" in printed
 
 

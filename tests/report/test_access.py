@@ -1,6 +1,7 @@
 """Who can do it: what is shown, not shown and not tested, by the attacker's access to the model."""
 
 import dataclasses
+import json
 
 import example_answers as answers
 import example_records as examples
@@ -183,3 +184,16 @@ def test_the_release_that_the_owner_states_is_marked_once(stated: str) -> None:
     sheet = AuditSheet(release=stated)  # type: ignore[arg-type]
     case = examples.judged(dataclasses.replace(record, audit=sheet), policy)
     assert Seen(decision(case)).text.count("This is the release that the owner states.") == 1
+
+
+def test_the_json_verdict_holds_the_table_and_the_releases() -> None:
+    content = json.loads(render("json", Judged(*answers.leaky()[:2])))
+    (entry,) = [
+        item
+        for item in content["access"]
+        if (item["attack"], item["access"]) == ("membership", "answers")
+    ]
+    assert (entry["state"], entry["outcome"]) == ("not tested", None)
+    hosted = content["releases"][1]
+    assert (hosted["release"], hosted["shown"]) == ("hosted", ["memorisation"])
+    assert hosted["with_scores"] == ["membership"]

@@ -126,7 +126,7 @@ def test_the_cheapest_that_meets_the_policy_is_named():
     asked = dataclasses.replace(ALL[0], verdict_after="passed")
     assert page.cheapest_sentence([*ALL, asked]).startswith("Wording is the cheapest")
     assert page.cheapest_sentence([ALL[0]] * 2).startswith("None of the countermeasures")
-    assert page.cheapest_sentence(ALL[:1]).endswith("is violated without it, violated with it.")
+    assert page.cheapest_sentence(ALL[:1]).endswith("is exceeded without it, exceeded with it.")
     clean = [dataclasses.replace(one, verdict_before="passed") for one in ALL]
     assert "without a countermeasure" in page.cheapest_sentence(clean)
 

@@ -149,11 +149,11 @@ def test_formats_agree_with_the_verdict_and_its_exit_code(name):
     case = judged(name)
     verdict = case.verdict
     shown = json.loads(render("json", case))
-    assert (shown["verdict"], shown["exit_code"]) == (verdict.overall, verdict.exit_code)
+    assert (shown["verdict"], shown["exit_code"]) == (verdict.word, verdict.exit_code)
     assert [(one["attack"], one["metric"]) for one in shown["limits"]] == [
         (one.limit.attack, one.limit.metric) for one in verdict.decisions
     ]
-    assert [one["outcome"] for one in shown["limits"]] == [one.outcome for one in verdict.decisions]
+    assert [one["outcome"] for one in shown["limits"]] == [one.word for one in verdict.decisions]
     assert verdict.stamp in render("markdown", case)
     found = outcomes(render("junit", case)).values()
     assert bool({"failure", "error"} & {tag for tag, _ in found}) == (verdict.exit_code != 0)
@@ -165,16 +165,16 @@ def test_formats_agree_with_the_verdict_and_its_exit_code(name):
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("violated", ("failure", "violated")),
+        ("violated", ("failure", "exceeded")),
         ("passed", ("passed", None)),
         ("wide", ("failure", "undecided")),
         ("lenient", ("skipped", "undecided")),
         ("waived", ("skipped", "waived")),
         ("failed", ("error", "IndexError")),
         ("skipped", ("failure", "undecided")),
-        ("nothing", ("skipped", "inapplicable")),
-        ("about-text", ("skipped", "violated")),
-        ("about-text-counted", ("failure", "violated")),
+        ("nothing", ("skipped", "not applicable")),
+        ("about-text", ("skipped", "exceeded")),
+        ("about-text-counted", ("failure", "exceeded")),
     ],
 )
 def test_junit_has_a_test_case_for_each_limit(name, expected):

@@ -569,6 +569,6 @@ def test_documents_without_unseen_ones_are_told_what_is_missing(tmp_path: Path) 
     root = pages(tmp_path / "data", *(f"train/{number}.png" for number in range(4)))
     said = " ".join(run(model(tmp_path / "m", "BertForMaskedLM"), root).output.split())
     assert set(splits(root).values()) == {"member"}
-    assert "No unseen document (split heldout). No limit on the model can be passed" in said
+    assert "No unseen document (split heldout). No limit on the model can be met" in said
     assert "assigned" not in said, "there is no comparison that the rule could be about"
     assert "--heldout-from SRC2" in said

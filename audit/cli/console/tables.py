@@ -12,6 +12,7 @@ from rich.text import Text
 
 from audit.cli.console.terminal import fold_line, make_console, print_line
 from audit.errors import printable
+from audit.policy.decision import word_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -209,6 +210,8 @@ def _print_as_lines(console: Console, columns: Sequence[str], row: _TextRow, ind
 
 _STYLES = tomllib.loads((Path(__file__).parent / "styles.toml").read_text(encoding="utf-8"))
 STYLES: Mapping[str, str] = _STYLES["outcomes"]
+WORD_STYLES = {word_of(outcome): style for outcome, style in STYLES.items()}
+"""The same by what outputs call the outcomes."""
 NOTE_STYLES: Mapping[NoteKind, str] = _STYLES["notes"]
 
 
@@ -252,11 +255,11 @@ def show_sweep(
     make_console().print()
     cells = []
     for (x, name, _, verdict), measured in zip(rows, estimates, strict=True):
-        outcome = NOT_AUDITED if verdict is None else verdict.overall
+        outcome = NOT_AUDITED if verdict is None else verdict.word
         values = [_format_if_measured(measured.get(key)) for key in measured_columns.values()]
         cells.append((name, f"{x:g}", outcome, *values))
     headings = ("checkpoint", axis.partition(",")[0], "verdict", *measured_columns)
-    show_table("", headings, cells, {**STYLES, NOT_AUDITED: "red"})
+    show_table("", headings, cells, {**WORD_STYLES, NOT_AUDITED: "red"})
     if files:
         print_line(f"Read {', '.join(files)}")
 

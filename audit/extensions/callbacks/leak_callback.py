@@ -62,7 +62,7 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
     """A quick audit of each checkpoint of a training, in a process of its own.
 
         trainer = Trainer(model, args, train_dataset=..., processing_class=tokenizer)
-        trainer.add_callback(LeakCallback(trainer, "data", stop_on="violated"))
+        trainer.add_callback(LeakCallback(trainer, "data", stop_on="exceeded"))
 
     Every audit tries the same sample with the same seed and the same parameters, so that the
     records of two steps can be compared. Its numbers and its verdict go through `trainer.log`, so
@@ -94,7 +94,7 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         seed: int = 0,
         references: Mapping[str, Sequence[str | Path]] | None = None,
         device: str = "auto",
-        stop_on: Literal["violated"] | None = None,
+        stop_on: Literal["exceeded"] | None = None,
         on_error: Literal["warn", "raise"] = "warn",
         timeout: float = 1200.0,
         out: str | Path | None = None,
@@ -114,7 +114,7 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
             references: folders of reference models by name, as of `docaudit scan --reference`.
                 Those that are missing and can be trained are trained by the first audit.
             device: device of the audit: "cpu" where the training fills the GPU's memory.
-            stop_on: "violated": stop the training when a limit is confirmed to be violated.
+            stop_on: "exceeded": stop the training when a limit is confirmed to be exceeded.
             on_error: "raise": an audit that breaks down ends the training; "warn": it is logged as
                 `docaudit/audit_failed`, and the training goes on.
             timeout: seconds until an audit is ended and counts as failed. Where several processes
@@ -125,8 +125,8 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         Raises:
             DocauditError: an option names nothing, or the policy cannot be read.
         """
-        if stop_on not in (None, "violated"):
-            raise UsageError(f"stop_on={stop_on!r}: no such outcome", "'violated' or None")
+        if stop_on not in (None, "exceeded"):
+            raise UsageError(f"stop_on={stop_on!r}: no such outcome", "'exceeded' or None")
         if on_error not in ("warn", "raise"):
             raise UsageError(f"on_error={on_error!r}: no such choice", "'warn' or 'raise'")
         self._trainer = trainer
@@ -213,7 +213,7 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         self._trainer.log(dict(outcome.logged))
         if outcome.error is not None and self._on_error == "raise":
             raise EngineError(f"the audit at step {step} failed: {outcome.error}")
-        if outcome.violated is not None and self._stop_on == "violated":
+        if outcome.violated is not None and self._stop_on == "exceeded":
             control.should_training_stop = True
             self.stopped = (step, outcome.violated)
             if state.is_world_process_zero:

@@ -185,7 +185,7 @@ def metrics(verdict: Verdict, seconds: float) -> dict[str, float]:
         "audit_failed": 0,
         "exit_code": verdict.exit_code,
         "limits_met": counts.met,
-        "limits_violated": counts.violated,
+        "limits_exceeded": counts.violated,
         "limits_undecided": counts.undecided,
         "seconds": round(seconds, 1),
     }

@@ -24,6 +24,7 @@ from audit.errors import UsageError, listed
 from audit.extensions.countermeasures import fix_command
 from audit.extensions.countermeasures.interface import TrainingDefense
 from audit.files import check_folder
+from audit.policy.decision import word_of
 
 if TYPE_CHECKING:
     from audit.compare.defended import MeasuredDefense
@@ -224,7 +225,8 @@ def _show_effects(comparison: MeasuredDefense) -> None:
         console.say(f"AUC of saying that the answer is not there, as a sign of membership: {shown}")
     console.say(*(f"not compared: {line}" for line in comparison.missing))
     console.say(
-        f"Verdict by “{comparison.policy}”: {comparison.verdict_before} → {comparison.verdict_after}"
+        f"Verdict by “{comparison.policy}”: {word_of(comparison.verdict_before)} →"
+        f" {word_of(comparison.verdict_after)}"
     )
 
 

@@ -238,7 +238,7 @@ def _compare_scans(
     decisions = zip(before.verdict.decisions, after.verdict.decisions, strict=True)
     rng = np.random.default_rng([plan.options.seed, *defense.name.encode()])
     return MeasuredDefense(
-        schema_version=2,
+        schema_version=3,
         docaudit=__version__,
         name=defense.name,
         title=defense.title,

@@ -19,6 +19,7 @@ from audit.errors import DocauditError
 from audit.measurements import Estimate
 from audit.policy import contradiction
 from audit.policy.checks import settle
+from audit.policy.decision import word_of
 from audit.record import AuditRecord
 from audit.report import numbers, tables
 from audit.report.files import remove_stale, write_pages
@@ -222,7 +223,9 @@ def cheapest_sentence(comparisons: Sequence[MeasuredDefense]) -> str:
     if first.verdict_before == "passed":
         return f"The model meets the policy “{policy}” without a countermeasure."
     if len(comparisons) == 1:
-        sides = f"{first.verdict_before} without it, {first.verdict_after} with it"
+        before = word_of(first.verdict_before)
+        after = word_of(first.verdict_after)
+        sides = f"{before} without it, {after} with it"
         return f"{first.title}: the verdict by the policy “{policy}” is {sides}."
     if not passing:
         return f"None of the countermeasures that were measured meets the policy “{policy}”."

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Literal
 
 from audit.attacks import text_of
 from audit.attacks.text import ACCESSES, QUERY_ACCESS, Access, Threat
 from audit.cards import SERVED
 from audit.measurements import Estimate
-from audit.policy import Decision, Verdict
+from audit.policy import Decision, Outcome, Verdict
 from audit.record import AuditRecord, Result
 from audit.report.facts.definitions import (
     WORST_FIRST,
@@ -119,7 +120,7 @@ class _Tried:
         """Return what was found with an access, or with less."""
         within = self._decisions_within(access)
         measured: Estimate | None = None
-        outcome = ""
+        outcome: Outcome | Literal[""] = ""
         if within:
             measured = within[0].measured
             outcome = within[0].outcome

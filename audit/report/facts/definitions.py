@@ -307,7 +307,7 @@ class AccessCell:
 
     state: AccessState
     measured: Estimate | None = None
-    outcome: str = ""
+    outcome: Outcome | Literal[""] = ""
 
 
 @dataclass(frozen=True)

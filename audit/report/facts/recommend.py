@@ -17,6 +17,7 @@ from audit.attacks.figure_text import Form
 from audit.defenses.remedy import EFFORTS, STATES, AnsweredFinding, Evidence, FindingState, Remedy
 from audit.measurements import Estimate, Measurement
 from audit.policy import grounds
+from audit.policy.decision import word_of
 from audit.policy.guarantees import CANARIES, EPSILON
 from audit.policy.reading import shipped_policies
 from audit.record import AuditRecord
@@ -399,7 +400,9 @@ def effect_sentence(comparison: MeasuredDefense, answered: Sequence[Finding]) ->
     changes = [_describe_effect(effect) for effect in (*effects, *comparison.usefulness)]
     if not comparison.usefulness:
         changes.append("usefulness was not measured")
-    changes.append(f"the verdict {comparison.verdict_before} → {comparison.verdict_after}")
+    before = word_of(comparison.verdict_before)
+    after = word_of(comparison.verdict_after)
+    changes.append(f"the verdict {before} → {after}")
     command = f"docaudit defend {comparison.name}"
     return f"Measured on this model with {command}: {', '.join(changes)}"
 

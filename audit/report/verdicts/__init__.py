@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 
 from audit.errors import printable
-from audit.policy import EXIT_CODES, Decision, Limit, Outcome, Overall, Verdict
+from audit.policy import EXIT_CODES, WORDS, Decision, Limit, Outcome, Overall, Verdict, Word
 from audit.record import AuditRecord
 from audit.report.answer import name_documents
 from audit.report.facts.build import facts_of
@@ -45,6 +45,11 @@ class Check:
     sentence: str
     counts: bool
     decision: Decision | None = None
+
+    @property
+    def word(self) -> Word:
+        """Return what the formats call the outcome."""
+        return WORDS[self.outcome]
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ Types of its own, so that a change inside docaudit changes no pipeline that read
 
 import datetime as dt
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any, Literal, TypeVar
 
@@ -12,11 +13,13 @@ from pydantic import TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from audit import __version__
+from audit.attacks.text import Access
 from audit.cards import SERVED
 from audit.measurements import STRICT
-from audit.policy import Cause, Outcome, Overall, PolicyIdentity
+from audit.policy import WORDS, Cause, PolicyIdentity, Word
 from audit.policy.decision import Baseline, WaiverState
 from audit.record import AuditRecord, Result, Status
+from audit.report.facts.definitions import AccessRow, AccessState, Release
 from audit.report.verdicts import Check, Judged
 
 T = TypeVar("T")
@@ -70,7 +73,7 @@ class LimitOutcome:
     max: float | None
     min: float | None
     required: bool
-    outcome: Outcome
+    outcome: Word
     counts: bool
     reason: str
     remedy: str
@@ -112,7 +115,7 @@ class LimitCounts:
     limits: int
     met: int
     waived: int
-    violated: int
+    exceeded: int
     undecided: int
     unexamined: int
 
@@ -127,6 +130,42 @@ class Outside:
 
 
 @dataclass(frozen=True, config=STRICT)
+class AccessEntry:
+    """What an attack found with one kind of access to the model, or with less.
+
+    Attributes:
+        state: whether a leak was shown; "not shown" is no proof of the contrary.
+        outcome: the worst outcome of the limits on these numbers; None where none limits one.
+        measured: the number that shows it, or that the limit was held against.
+    """
+
+    attack: str
+    access: Access
+    state: AccessState
+    outcome: Word | None
+    measured: Number | None
+
+
+@dataclass(frozen=True, config=STRICT)
+class ReleaseEntry:
+    """What follows for one way to give the model away: names of attacks by what was found.
+
+    Attributes:
+        undecided: of `not_shown`, those with an undecided limit.
+        by_server: of `not_tested`, those that a scan of a server would try.
+        with_scores: shown to outsiders who get scores, and not to those who get answers alone.
+    """
+
+    release: Release
+    shown: tuple[str, ...]
+    not_shown: tuple[str, ...]
+    undecided: tuple[str, ...]
+    not_tested: tuple[str, ...]
+    by_server: tuple[str, ...]
+    with_scores: tuple[str, ...]
+
+
+@dataclass(frozen=True, config=STRICT)
 class VerdictDocument:
     """The verdict on a record.
 
@@ -138,15 +177,17 @@ class VerdictDocument:
         contradicted: why the guarantee that the training claims is false; None where it is not.
         outside_policy: findings that no limit is about.
         baseline: the earlier scan that it was held against too; None: against none.
+        access: who can do it, by access to the model.
+        releases: what follows for a model that stays internal, is hosted or is shared.
     """
 
-    schema_version: Literal[1]
+    schema_version: Literal[2]
     docaudit: str
-    verdict: Overall
+    verdict: Word
     stamp: str
     exit_code: int
     reason: str
-    text_verdict: Overall | None
+    text_verdict: Word | None
     text_reason: str
     contradicted: str | None
     subject: Subject
@@ -157,6 +198,8 @@ class VerdictDocument:
     waivers: tuple[WaiverEntry, ...]
     outside_policy: tuple[Outside, ...]
     baseline: Baseline | None
+    access: tuple[AccessEntry, ...]
+    releases: tuple[ReleaseEntry, ...]
 
 
 _DOCUMENT: TypeAdapter[VerdictDocument] = TypeAdapter(VerdictDocument)
@@ -183,13 +226,13 @@ def document(judged: Judged) -> VerdictDocument:
     return _fill_entry(
         VerdictDocument,
         verdict,
-        schema_version=1,
+        schema_version=2,
         docaudit=__version__,
-        verdict=verdict.overall,
-        text_verdict=verdict.text,
+        verdict=verdict.word,
+        text_verdict=None if verdict.text is None else WORDS[verdict.text],
         subject=_subject_of(record),
         policy=verdict.identity,
-        counts=_fill_entry(LimitCounts, verdict.counts),
+        counts=_fill_entry(LimitCounts, verdict.counts, exceeded=verdict.counts.violated),
         limits=tuple(map(_limit_entry, judged.limits)),
         attacks=tuple(
             AttackState(result.attack, result.status, _attack_reason(result))
@@ -200,7 +243,20 @@ def document(judged: Judged) -> VerdictDocument:
             Outside(leak.attack, leak.metric, _fill_entry(Number, leak.measured))
             for leak in judged.facts.outside
         ),
+        access=tuple(_access_entries(judged.facts.access)),
+        releases=tuple(_fill_entry(ReleaseEntry, line) for line in judged.facts.releases),
     )
+
+
+def _access_entries(rows: Sequence[AccessRow]) -> Iterator[AccessEntry]:
+    """Yield an entry for each attack and access."""
+    for row in rows:
+        for access, cell in row.cells.items():
+            measured = None
+            if cell.measured is not None:
+                measured = _fill_entry(Number, cell.measured)
+            outcome = WORDS[cell.outcome] if cell.outcome else None
+            yield AccessEntry(row.attack, access, cell.state, outcome, measured)
 
 
 def _subject_of(record: AuditRecord) -> Subject:
@@ -234,6 +290,7 @@ def _limit_entry(check: Check) -> LimitOutcome:
         decision.limit,
         decision,
         check,
+        outcome=check.word,
         measured=None if decision.measured is None else _fill_entry(Number, decision.measured),
         power=None if decision.power is None else _fill_entry(Number, decision.power),
         waived_by=None if decision.waiver is None else decision.waiver.owner,

@@ -85,7 +85,7 @@ def _add_suite(root: ET.Element, name: str, judged: Judged) -> ET.Element:
 
 def _add_check(suite: ET.Element, check: Check, broken: Mapping[str, str]) -> None:
     """Add the test case of a limit, with what was measured against it."""
-    output = f"{check.outcome}: {check.sentence}"
+    output = f"{check.word}: {check.sentence}"
     if check.decision is not None:
         output = f"{output}\n{compared(check.decision)}"
     _add_case(suite, check.metric, _case_result(check, broken), output)
@@ -111,8 +111,8 @@ def _case_result(check: Check, broken: Mapping[str, str]) -> CaseResult | None:
     if check.outcome == "undecided" and check.attack in broken:
         return CaseResult("error", _error_type(broken[check.attack]), check.sentence)
     if check.counts:
-        return CaseResult("failure", check.outcome, check.sentence)
-    return CaseResult("skipped", check.outcome, f"{check.outcome}: {check.sentence}")
+        return CaseResult("failure", check.word, check.sentence)
+    return CaseResult("skipped", check.word, f"{check.word}: {check.sentence}")
 
 
 def _error_type(broken: str) -> str:
@@ -248,7 +248,7 @@ def as_sarif(judged: Judged) -> str:
 def _sarif_finding(check: Check, policy: str) -> _Finding:
     """Make the finding of an open limit."""
     level = "error" if check.outcome == "violated" and check.counts else "warning"
-    outcome = check.outcome.capitalize()
+    outcome = check.word.capitalize()
     message = f"{outcome}: {check.sentence}."
     if check.decision is not None:
         # The reason of a violation may name the owner of a waiver that has ended; a finding names

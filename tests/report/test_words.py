@@ -1,0 +1,111 @@
+"""Every output calls what became of a limit by the same words."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, get_args
+
+import example_answers as answers
+import example_providers as providers
+import example_records as examples
+import pytest
+from example_records import Case
+from shown_pages import Seen, decision
+
+from audit.cli import console
+from audit.policy import WORDS, Outcome
+from audit.policy.decision import word_of
+from audit.report.files import measurements_csv
+from audit.report.html import html
+from audit.report.labels import LABELS
+from audit.report.markdown import dpia, model_card
+from audit.report.verdicts import Judged, render
+
+pytestmark = pytest.mark.usefixtures("undrawn")
+MAIN = {"exceeded", "undecided", "met", "not tested"}
+OTHERS = {"waived", "not applicable"}
+FORMER = re.compile(r"\b(violat\w+|passed|inapplicable|not run)\b", re.IGNORECASE)
+OF_PROSE = ("were not run", "not run in")
+"""Words that say something else than the outcome of a limit."""
+CASES: dict[str, Callable[[], Case]] = {
+    **examples.CASES,
+    **{f"providers {name}": make for name, make in providers.CASES.items()},
+    "answers leaky": answers.leaky,
+    "answers clean": answers.clean,
+}
+
+
+def former_words(text: str) -> list[str]:
+    """List the words of a text that outcomes had before."""
+    for prose in OF_PROSE:
+        text = text.replace(prose, "")
+    return [found[0] for found in FORMER.finditer(text)]
+
+
+def visible(page: str) -> str:
+    """Return what a reader sees or hears of a page, its title and descriptions among it."""
+    seen = Seen(re.sub(r"<(style|script)>.*?</\1>", "", page, flags=re.DOTALL))
+    told = [value for name, value in seen.attributes if name in ("content", "aria-label", "title")]
+    return " ".join([seen.text, *told])
+
+
+def outcomes_in(node: Any) -> Iterator[str]:
+    """Yield the outcomes that a JSON verdict states."""
+    if isinstance(node, list):
+        for item in node:
+            yield from outcomes_in(item)
+    if isinstance(node, dict):
+        for name, value in node.items():
+            if name in ("outcome", "verdict", "text_verdict") and value is not None:
+                yield value
+            yield from outcomes_in(value)
+
+
+def test_the_words_of_outcomes_are_four_and_two_for_what_is_waived_or_does_not_apply() -> None:
+    assert set(WORDS) == set(get_args(Outcome))
+    assert set(WORDS.values()) == MAIN | OTHERS
+    labels = {name: label.lower() for name, label in LABELS["outcomes"].items()}
+    assert labels == dict(WORDS)
+
+
+@pytest.mark.parametrize("former", ["violated", "passed", "not run", "inapplicable"])
+def test_older_words_are_read_as_those_of_today(former: str) -> None:
+    assert word_of(former) == WORDS[former]  # type: ignore[index]
+    assert word_of(WORDS[former]) == WORDS[former]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_json_verdict_has_these_words_alone(name: str) -> None:
+    record, verdict, _ = CASES[name]()
+    content = json.loads(render("json", Judged(record, verdict)))
+    assert set(outcomes_in(content)) <= MAIN | OTHERS
+    assert "violated" not in content["counts"]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_output_has_a_former_word(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    record, verdict, policy = CASES[name]()
+    judged = Judged(record, verdict, "README.md")
+    console.show_verdict(verdict, record=record)
+    outputs = {
+        "terminal": capsys.readouterr().out,
+        "markdown": render("markdown", judged),
+        "junit": re.sub(r"\bskipped\b", "", render("junit", judged)),
+        "sarif": render("sarif", judged),
+        "csv": measurements_csv(record),
+        "decision": visible(decision((record, verdict, policy))),
+        "html": visible(html(record, verdict, policy)),
+        "dpia": dpia(record, verdict, policy),
+        "card": model_card(record, verdict),
+    }
+    former = {output: former_words(text) for output, text in outputs.items()}
+    assert {output: words for output, words in former.items() if words} == {}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_output_states_a_budget_without_what_it_is_a_share_of(name: str) -> None:
+    record, verdict, policy = CASES[name]()
+    case = (record, verdict, policy)
+    for text in (visible(decision(case)), visible(html(*case)), dpia(*case)):
+        for share in re.findall(r"(?:quick|standard|full)\W{1,4}[^.;]{0,12}\d+ %[^.;]{0,24}", text):
+            assert " of " in share
