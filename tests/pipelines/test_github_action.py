@@ -182,7 +182,7 @@ def test_the_summary_stays_under_60_kb(tmp_path, workspace, fake, monkeypatch):
 def test_nothing_of_the_checkout_is_run(given, tmp_path, checkout, docaudit, monkeypatch):
     for name, value in given.items():
         monkeypatch.setenv(name, value.format(workspace=checkout))
-    write_record(checkout, "violated")
+    write_record(checkout, "exceeded")
     run = act(tmp_path, checkout, docaudit, record="audits", policy="mine.toml")
     assert run.code == 10, run.log
     assert run.outputs["verdict"] == "exceeded"
@@ -409,7 +409,7 @@ def test_uploads_and_the_verdict_come_whatever_failed_before():
 
 
 def test_gate_runs_with_what_the_action_installs_for_a_record(tmp_path, workspace):
-    write_record(workspace, "violated")
+    write_record(workspace, "exceeded")
     names = ("json", "markdown", "junit", "sarif")
     formats = [word for name in names for word in ("--format", f"{name}={tmp_path / name}")]
     command = (

@@ -34,7 +34,7 @@ def run_job(job, workspace, commands, shell="bash", **variables):
 
 
 def test_the_gitlab_job_ends_with_the_verdict(job, workspace, docaudit):
-    write_record(workspace, "violated")
+    write_record(workspace, "exceeded")
     done = run_job(job, workspace, docaudit, DOCAUDIT_RECORD="audits", DOCAUDIT_POLICY="mine.toml")
     assert done.returncode == 10, done.stderr
     reports = job["artifacts"]["reports"]
@@ -86,7 +86,7 @@ def test_variables_of_gitlab_reach_docaudit_as_they_are(
     "given", [{}, {"PYTHONPATH": "."}, {"PYTHONPATH": "{workspace}", "PYTHONSTARTUP": "json.py"}]
 )
 def test_the_gitlab_job_runs_nothing_of_the_checkout(given, shell, job, checkout, docaudit):
-    write_record(checkout, "violated")
+    write_record(checkout, "exceeded")
     more = {name: value.format(workspace=checkout) for name, value in given.items()}
     done = run_job(
         job,
@@ -162,7 +162,7 @@ def test_gitlab_fails_an_undecided_job_and_keeps_no_evidence(job):
     ],
 )
 def test_hooks_run_on_what_is_committed(hook, arguments, code, workspace, docaudit):
-    write_record(workspace, "violated")
+    write_record(workspace, "exceeded")
     hooks = {
         each["id"]: each for each in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     }

@@ -66,7 +66,7 @@ NOTHING = scan(
     left_out=tuple(gone(name, "left out", "left out") for name in ("membership", "reconstruction"))
 )
 GONE = scan(reconstruction(0.1), left_out=(LEFT,))
-UNSHARED = "no limit could be compared with the baseline; by the policy alone: passed"
+UNSHARED = "no limit could be compared with the baseline; by the policy alone: met"
 
 
 def two(found):
@@ -126,7 +126,7 @@ def test_a_pass_with_a_regression_is_violated(tmp_path, policy):
     verdict = gated(tmp_path, policy, old, new)
     assert (verdict.overall, verdict.exit_code) == ("violated", 10)
     assert verdict.reason.startswith(
-        "1 limit is worse than in the baseline: reconstruction excess_pr.unique; by the policy alone: passed, 2 of 2"
+        "1 limit is worse than in the baseline: reconstruction excess_pr.unique; by the policy alone: met, 2 of 2"
     )
     assert verdict.reason.endswith("limits met")
     assert verdict.decisions[1].reason.startswith(
