@@ -272,7 +272,7 @@ def test_what_the_owner_states_is_quoted_and_escaped_and_only_its_name_is_the_ti
         )
     )
     assert re.findall(r"<h1>(.*?)</h1>", page) == ["“Reader: SAFE”, version “2.1”"]
-    assert "<title>Privacy audit of “Reader: SAFE”, version “2.1”: violated</title>" in page
+    assert "<title>Privacy audit of “Reader: SAFE”, version “2.1”: exceeded</title>" in page
     assert "“CERTIFICATE OF CONFORMITY”" in page
     assert "“internal use only”" not in page
     assert "<script>alert" not in page

@@ -23,8 +23,8 @@ def kinds_of(record: AuditRecord, rows: Sequence[QuestionFacts]) -> tuple[KindFa
         return _kinds_of_older_record(record, tried)
     groups = sorted(divided.groups, key=lambda group: (-group.member.hits, group.name))
     kinds = [_kind_of(group) for group in groups]
-    counted = {group.name for group in groups}
-    kinds += [KindFacts(category, 0, True) for category in tried if category not in counted]
+    divided_kinds = {group.name for group in groups}
+    kinds += [KindFacts(category, 0, True) for category in tried if category not in divided_kinds]
     return tuple(kinds)
 
 
