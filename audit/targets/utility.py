@@ -27,6 +27,7 @@ from audit.stats.resampling import bootstrap
 from audit.targets import interface
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.label_order import LabelledPage, check_label_order
+from audit.targets.refusals import Reply, check_replies
 
 MASK_PROBABILITY = 0.15
 """Share of tokens that are hidden, as in BERT's training (Devlin et al. 2019)."""
@@ -93,7 +94,7 @@ def usefulness_with_sums(
 def measure_usefulness(target: interface.Target, corpus: Corpus, seed: int) -> Usefulness:
     """Measure the target's answers to questions, or else its own task, on held-out documents."""
     if interface.Answer in target.answers:
-        return Usefulness([_measure_answers(target, corpus, seed)])
+        return _measure_answers(target, corpus, seed)
     return measure_and_check(cast("interface.TokenTarget", target), corpus.of("heldout"), seed)
 
 
@@ -459,8 +460,8 @@ class _Asked:
     question: Question
 
 
-def _measure_answers(target: interface.Target, corpus: Corpus, seed: int) -> Measured:
-    """Return the mean ANLS on held-out documents' questions.
+def _measure_answers(target: interface.Target, corpus: Corpus, seed: int) -> Usefulness:
+    """Measure the mean ANLS on held-out documents' questions, and check whether it answers.
 
     Null: giving the members' commonest answer.
 
@@ -477,14 +478,20 @@ def _measure_answers(target: interface.Target, corpus: Corpus, seed: int) -> Mea
     scores = np.array(
         [anls(reply, row.question.answers) for reply, row in zip(replies, asked, strict=True)]
     )
+    rows = [
+        Reply(reply, row.question.answers[0], float(score))
+        for reply, row, score in zip(replies, asked, scores, strict=True)
+    ]
+    checks = (check_replies(rows),)
     clusters = np.array([row.cluster for row in asked], np.int64)
     sums = _ratios([document.id for document in documents], scores, clusters)
     if len(documents) < 2:
         reason = "fewer than two unseen documents with questions"
-        return Unresolved("anls", reason, len(documents)), sums
+        return Usefulness([(Unresolved("anls", reason, len(documents)), sums)], checks)
     unit = "fields" if corpus.manifest.task.kind == "parsing" else "questions"
     null = _anls_of_guessing(corpus, asked)
-    return estimate("anls", mean(scores, clusters, rng), unit, null, "chance"), sums
+    anls_of_all = estimate("anls", mean(scores, clusters, rng), unit, null, "chance")
+    return Usefulness([(anls_of_all, sums)], checks)
 
 
 def _draw_asked_documents(corpus: Corpus, rng: np.random.Generator) -> list[Document]:
