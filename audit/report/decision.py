@@ -22,12 +22,9 @@ from audit.report.labels import LABELS
 from audit.report.leaks import findings_outside, looser_policy
 from audit.report.owner import OwnerFact, Title, owner_facts, title_of
 from audit.report.residual import unexamined
+from audit.report.room import Room, room_for
 from audit.report.tables import RAN_LABELS, DecisionRow, decision_row
 
-MOST_ROWS = 5
-"""Questions that page one shows, the worst first; the pages behind it hold the others."""
-MOST_KINDS = 6
-"""Kinds of values that page one lists, those first of which most came back."""
 MOST_CONSEQUENCES = 2
 STAMPS = LABELS["stamps"]
 
@@ -98,6 +95,7 @@ class DecisionView:
         questions: the worst first, as many as the page holds.
         leak: what the leak of a row is, from both of its columns.
         more_questions: how many it does not hold.
+        most_actions: how many countermeasures the page holds.
         attacker: what the attackers have whose leak is confirmed, else all that were tried.
         kinds: kinds of values that came back; empty where none did.
         kinds_sum: one sentence that adds them up, and says on how many documents they stand.
@@ -117,6 +115,7 @@ class DecisionView:
     questions: tuple[Question, ...]
     leak: str
     more_questions: int
+    most_actions: int
     attacker: str
     kinds: tuple[KindRow, ...]
     kinds_sum: str
@@ -133,10 +132,17 @@ def decision_view(facts: Facts) -> DecisionView:
     record = facts.record
     verdict = facts.verdict
     questions = [_question(facts, row) for row in facts.rows]
+    title = title_of(record)
+    owner = owner_facts(record)
+    room = room_for(
+        title.text,
+        [fact.value for fact in owner],
+        [(question.question, question.tried) for question in questions],
+    )
     return DecisionView(
         number=_report_number(record, verdict),
-        title=title_of(record),
-        owner=owner_facts(record),
+        title=title,
+        owner=owner,
         outcome=facts.outcome,
         stamp=_stamp(facts),
         word=_outcome_word(facts),
@@ -144,11 +150,12 @@ def decision_view(facts: Facts) -> DecisionView:
         consequences=tuple(_consequences(facts)),
         explanation=explanation(facts),
         counts=f"{_counts_sentence(verdict)}{looser_policy(verdict)}{findings_outside(facts)}",
-        questions=tuple(questions[:MOST_ROWS]),
-        leak=_leak_sentence(facts.rows[:MOST_ROWS]),
-        more_questions=max(0, len(questions) - MOST_ROWS),
+        questions=tuple(questions[: room.rows]),
+        leak=_leak_sentence(facts.rows[: room.rows]),
+        more_questions=max(0, len(questions) - room.rows),
+        most_actions=room.actions,
         attacker=_attacker(facts),
-        kinds=tuple(_kind_rows(facts)),
+        kinds=tuple(_kind_rows(facts, room)),
         kinds_sum=_kinds_sum(facts),
         not_tested=tuple(gap.title for gap in unexamined(record, verdict).gaps),
     )
@@ -410,12 +417,20 @@ def _attacker(facts: Facts) -> str:
     return f"someone who has {' or '.join(access)}"
 
 
-def _kind_rows(facts: Facts) -> Iterator[KindRow]:
-    """Lay out the kinds of values that came back, most of them first; the others are summed up."""
+def _kind_rows(facts: Facts, room: Room) -> Iterator[KindRow]:
+    """Lay out the kinds of values that came back, most of them first; the others are summed up.
+
+    Nothing where there is no room for them.
+    """
     came_back = [kind for kind in facts.kinds if kind.came_back]
-    for kind in came_back[:MOST_KINDS]:
+    n_listed = room.kinds
+    if not n_listed:
+        return
+    if len(came_back) > n_listed:
+        n_listed -= 1
+    for kind in came_back[:n_listed]:
         yield _kind_row(_kind_label(kind), kind.came_back, kind.of_member or 0)
-    others = came_back[MOST_KINDS:]
+    others = came_back[n_listed:]
     if others:
         total = sum(kind.of_member or 0 for kind in others)
         yield _kind_row("other kinds", sum(kind.came_back for kind in others), total)
@@ -424,18 +439,18 @@ def _kind_rows(facts: Facts) -> Iterator[KindRow]:
 def _kinds_sum(facts: Facts) -> str:
     """Add up the kinds of values, and say on how many documents they stand."""
     words = LABELS["kinds"]
-    sentences = [words["sum"].format(n_values=sum(kind.came_back for kind in facts.kinds))]
+    n_values = sum(kind.came_back for kind in facts.kinds)
     for row in facts.rows:
         if row.returned is None or not row.returned.n_member:
             continue
-        returned = row.returned
-        sentences.append(words["documents"].format(**asdict(returned)))
-        n_without = facts.record.corpus.documents.get("member", 0) - returned.of_member
+        returned = asdict(row.returned)
+        sentences = [words["documents"].format(n_values=n_values, **returned)]
+        n_without = facts.record.corpus.documents.get("member", 0) - row.returned.of_member
         if n_without > 0:
             sentences.append(words["without"].format(n_without=n_without))
         sentences.append(_people_sentence(facts, row.attack))
-        break
-    return " ".join(filter(None, sentences))
+        return " ".join(filter(None, sentences))
+    return words["sum"].format(n_values=n_values)
 
 
 def _people_sentence(facts: Facts, attack: str) -> str:
@@ -446,7 +461,7 @@ def _people_sentence(facts: Facts, attack: str) -> str:
         if people.attack != attack or trained is None:
             continue
         n_people = numbers.exact_count(trained)
-        if n_people is not None:
+        if n_people:
             sentence = words["declared people" if people.declared else "people by name"]
             return sentence.format(n_people=n_people, of_people=trained.n)
     return ""

@@ -14,6 +14,8 @@ from audit.report.labels import LABELS
 
 LONGEST_TITLE = 64
 """Signs of a title: two lines of page one."""
+LONGEST_FACT = 40
+"""Signs of a fact on page one; page two has the whole of it."""
 WORDS = LABELS["owner"]
 
 
@@ -51,11 +53,11 @@ def title_of(record: AuditRecord) -> Title:
     sheet = record.audit
     kind = kind_of(record)
     if not sheet.model_name:
-        return Title(_cut(kind[:1].upper() + kind[1:]), missing=True)
+        return Title(_cut(kind[:1].upper() + kind[1:], LONGEST_TITLE), missing=True)
     name = f"“{printable(sheet.model_name)}”"
     if sheet.model_version:
         name = f"{name}, version “{printable(sheet.model_version)}”"
-    return Title(_cut(name), missing=False)
+    return Title(_cut(name, LONGEST_TITLE), missing=False)
 
 
 def kind_of(record: AuditRecord) -> str:
@@ -87,12 +89,12 @@ def release_of(sheet: AuditSheet) -> str:
 
 
 def _quoted(text: str | None) -> str:
-    """Put what the owner states in quotation marks; empty where nothing is stated."""
-    return f"“{printable(text)}”" if text else ""
+    """Put what the owner states in quotation marks, cut; empty where nothing is stated."""
+    return f"“{_cut(printable(text), LONGEST_FACT)}”" if text else ""
 
 
-def _cut(title: str) -> str:
-    """Cut a title at `LONGEST_TITLE` signs."""
-    if len(title) <= LONGEST_TITLE:
-        return title
-    return f"{title[: LONGEST_TITLE - 1]}…"
+def _cut(text: str, longest: int) -> str:
+    """Cut a text at a number of signs."""
+    if len(text) <= longest:
+        return text
+    return f"{text[: longest - 1]}…"

@@ -14,9 +14,12 @@ from printed import texts
 from pypdf import PdfReader
 from shown_pages import check_text
 
+from audit.attacks.text import CATEGORY_LABELS
 from audit.cards import AuditSheet
 from audit.errors import EngineError, RenderError
+from audit.measurements import Count, Coverage, Histogram
 from audit.policy import Limit, Policy
+from audit.record import Result
 from audit.report.files import write
 from audit.report.revealed import write_revealed
 
@@ -72,6 +75,46 @@ def test_page_one_is_one_page_however_much_there_is_to_say(tmp_path: Path) -> No
     write(*examples.judged(record, Policy(1, "a policy with a rather long name", limits)), tmp_path)
     first, second, *_ = texts(tmp_path / "report.pdf")
     assert all(words in first for words in (record.target.sha256[:16], "2 MARCH 2026"))
+    assert "Scope and independence" in second
+
+
+def leaking(name: str) -> Result:
+    """An attack whose text has the longest question, and whose numbers fill every column."""
+    gain = examples.mean("gain", 0.9, 0.01, 80, 0.1, "chance")
+    coverage = (Coverage("all", 1_234, 123_456, "fields", 1_200),)
+    return Result(name, measurements=(gain,), coverage=coverage)
+
+
+@pytest.mark.parametrize("n_kinds", [0, 1, 8])
+@pytest.mark.parametrize("n_attacks", [1, 3, 5, 9])
+def test_page_one_is_one_page_whatever_came_back_and_however_long_the_owner_writes(
+    tmp_path: Path, n_attacks: int, n_kinds: int
+) -> None:
+    kinds = [*CATEGORY_LABELS][:n_kinds]
+    counts = tuple(Count(f"returned: {kind}", 1_000, "") for kind in kinds)
+    restored = examples.reconstruction(0.6)
+    histogram = Histogram(
+        "returned", "values", (-0.5, 0.5, 1.5), {"member": (20, 140), "held-out": (160, 0)}
+    )
+    restored = dataclasses.replace(
+        restored, counts=(*restored.counts, *counts), histograms=(histogram,)
+    )
+    attacks = [leaking(f"side_channel_of_a_plug_in_{index}") for index in range(n_attacks - 1)]
+    battery = (restored.attack, *(attack.attack for attack in attacks))
+    record = examples.record(restored, *attacks, battery=battery)
+    long = "words of the owner that go on " * 5
+    sheet = AuditSheet(
+        model_name=long,
+        model_version=long,
+        system=long,
+        purpose=long,
+        controller=long,
+        decides=long[:60],
+        dpo=long[:60],
+    )
+    write(*examples.judged(dataclasses.replace(record, audit=sheet)), tmp_path)
+    first, second, *_ = texts(tmp_path / "report.pdf")
+    assert record.target.sha256[:16] in first
     assert "Scope and independence" in second
 
 
