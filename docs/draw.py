@@ -37,7 +37,14 @@ LINES, COLUMNS = 24, 80
 NAME = "docaudit-report"
 COMMAND = f"docaudit gate {NAME}"
 DPI = 100
-PARTS = ("DO NOT", "What an attacker gets", "Not tested", "Residual risk", "What to do", "Decision")
+PARTS = (
+    "DO NOT",
+    "What an attacker gets",
+    "Values that came back",
+    "What this audit does not say",
+    "What to do",
+    "Decision",
+)
 """The texts of page one that get a number, in the order of docs/reading-the-report.md."""
 DRAWN_FROM = "drawn-from"
 """The text of the PNG that holds the SHA-256 of its PDF."""

@@ -47,7 +47,7 @@ def test_the_pdf_has_title_language_page_numbers_and_the_target_on_every_page(
     pdf = PdfReader(written / "report.pdf")
     pages = texts(written / "report.pdf")
     named = (pdf.metadata.title, pdf.metadata.author) if pdf.metadata else None
-    assert named == ("Privacy audit of LayoutLM model: violated", "docaudit 0.1.0")
+    assert named == ("Privacy audit of LayoutLM model: exceeded", "docaudit 0.1.0")
     assert pdf.trailer["/Root"]["/Lang"] == "en"
     for number, text in enumerate(pages, start=1):
         assert f"Page {number} of {len(pages)}" in text
