@@ -422,18 +422,14 @@ def _kind_rows(facts: Facts, room: Room) -> Iterator[KindRow]:
 
     Nothing where there is no room for them.
     """
-    came_back = [kind for kind in facts.kinds if kind.came_back]
-    n_listed = room.kinds
-    if not n_listed:
+    if not room.kinds:
         return
-    if len(came_back) > n_listed:
-        n_listed -= 1
+    came_back = [kind for kind in facts.kinds if kind.came_back]
+    n_listed = room.kinds if len(came_back) <= room.kinds else room.kinds - 1
     for kind in came_back[:n_listed]:
-        yield _kind_row(_kind_label(kind), kind.came_back, kind.of_member or 0)
-    others = came_back[n_listed:]
-    if others:
-        total = sum(kind.of_member or 0 for kind in others)
-        yield _kind_row("other kinds", sum(kind.came_back for kind in others), total)
+        yield _kind_row(_kind_label(kind), [kind])
+    if len(came_back) > n_listed:
+        yield _kind_row("other kinds", came_back[n_listed:])
 
 
 def _kinds_sum(facts: Facts) -> str:
@@ -467,8 +463,10 @@ def _people_sentence(facts: Facts, attack: str) -> str:
     return ""
 
 
-def _kind_row(label: str, came_back: int, total: int) -> KindRow:
-    """Lay out a kind of which so many values came back, of so many that were tried; 0: unknown."""
+def _kind_row(label: str, kinds: Sequence[KindFacts]) -> KindRow:
+    """Lay out kinds as one row: how many of them came back, of how many that were tried."""
+    came_back = sum(kind.came_back for kind in kinds)
+    total = sum(kind.of_member or 0 for kind in kinds)
     if not total:
         return KindRow(label, f"{came_back:,}", "", None)
     share = came_back / total
