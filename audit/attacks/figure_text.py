@@ -47,7 +47,10 @@ class HistogramFigure(StrictModel):
 
 
 class CurvePanel(StrictModel):
-    """A curve of the record; axis and quantity are the record's own where they are None."""
+    """A curve of the record; axis and quantity are the record's own where they are None.
+
+    `beyond` names the metric whose limit is drawn as a line so far above the diagonal.
+    """
 
     curve: str
     title: str = ""
@@ -56,6 +59,7 @@ class CurvePanel(StrictModel):
     form: Form = "number"
     x_scale: float = 1
     diagonal: bool = False
+    beyond: str = ""
 
 
 class CurveFigure(StrictModel):

@@ -5,8 +5,8 @@ They are colour-blind-safe, and readable in grey by shape and lightness.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, pairwise
 from typing import NamedTuple
@@ -74,7 +74,8 @@ class LinePanel:
 
     Shares and differences of shares are shown as percent; a `limit` is drawn across.
 
-    Where `diagonal` is set, a thin line is drawn where axis and quantity are equal.
+    Where `diagonal` is set, a thin line is drawn where axis and quantity are equal, and a dashed
+    one `beyond` it.
     """
 
     title: str
@@ -84,6 +85,7 @@ class LinePanel:
     form: Form = "number"
     limit: float | None = None
     diagonal: bool = False
+    beyond: float | None = None
 
     @property
     def scale(self) -> float:
@@ -353,6 +355,10 @@ def _reference_lines(panel: LinePanel, x: Span, y: Span, at: At) -> Iterator[Sha
         start = max(x[0], y[0])
         end = min(x[1], y[1])
         yield f"M{at(start, start)}L{at(end, end)}", STYLE["level"]
+        if panel.beyond is not None:
+            above = panel.scale * panel.beyond
+            top = min(x[1], y[1] - above)
+            yield f"M{at(start, start + above)}L{at(top, top + above)}", STYLE["beyond"]
 
 
 def _range_of(panel: LinePanel) -> Span:
@@ -384,21 +390,55 @@ TOP = 0.95
 """Share of documents found from which a curve of false alarms looks like a right angle."""
 
 
-def draw(specs: Sequence[FigureSpec], result: Result, drawn: int) -> tuple[DrawnFigure, ...]:
+def draw(
+    specs: Sequence[FigureSpec],
+    result: Result,
+    drawn: int,
+    limits: Mapping[str, float] = {},
+) -> tuple[DrawnFigure, ...]:
     """Draw the figures that the record can fill, numbered from `drawn` + 1.
 
     Args:
         specs: specifications of the attack's report.
         result: the numbers.
         drawn: how many figures the report already has.
+        limits: the policy's limits on metrics of the attack, for panels that show one.
     """
     made: list[DrawnFigure] = []
     for spec in specs:
         number = drawn + len(made) + 1
-        drawing = _figure(spec, result, f"figure{number}")
+        drawing = _figure(spec, result, f"figure{number}", limits)
         if drawing:
             made.append(DrawnFigure(number, Markup(drawing), spec.caption, spec))
     return tuple(made)
+
+
+def of_method(result: Result, method: str) -> Result:
+    """Return a result whose histograms and curves are those of one method, under bare names.
+
+    Args:
+        result: the numbers; a drawing of a method is named BARE.METHOD.
+        method: the end of that name, with its dot; empty: those with bare names.
+    """
+    histograms = {item.name: item for item in result.histograms}
+    curves = {item.name: item for item in result.curves}
+    chosen_bars = [
+        replace(histograms.get(f"{name}{method}", item), name=name)
+        for name, item in histograms.items()
+        if _is_bare(name, histograms)
+    ]
+    chosen_curves = [
+        replace(curves.get(f"{name}{method}", item), name=name)
+        for name, item in curves.items()
+        if _is_bare(name, curves)
+    ]
+    return replace(result, histograms=tuple(chosen_bars), curves=tuple(chosen_curves))
+
+
+def _is_bare(name: str, names: Collection[str]) -> bool:
+    """Tell whether a name is no other one with a method at its end."""
+    bare, dot, _ = name.partition(".")
+    return not dot or bare not in names
 
 
 def unspecified(result: Result, specs: Sequence[FigureSpec]) -> list[FigureSpec]:
@@ -426,11 +466,11 @@ def _numbers_of(spec: FigureSpec) -> list[str]:
     return [panel.curve for panel in spec.panels]
 
 
-def _figure(spec: FigureSpec, result: Result, name: str) -> str:
+def _figure(spec: FigureSpec, result: Result, name: str, limits: Mapping[str, float]) -> str:
     """Draw the figure of a specification as SVG; empty when the record has nothing for it."""
     if isinstance(spec, HistogramFigure):
         return _histogram_figure(spec, result, name)
-    return _curve_figure(spec, result, name)
+    return _curve_figure(spec, result, name, limits)
 
 
 def _histogram_figure(spec: HistogramFigure, result: Result, name: str) -> str:
@@ -443,11 +483,11 @@ def _histogram_figure(spec: HistogramFigure, result: Result, name: str) -> str:
     return ""
 
 
-def _curve_figure(spec: CurveFigure, result: Result, name: str) -> str:
+def _curve_figure(spec: CurveFigure, result: Result, name: str, limits: Mapping[str, float]) -> str:
     """Draw the curves that have points; empty where each looks like a right angle."""
     curves = {curve.name: curve for curve in result.curves if any(curve.series.values())}
     panels = [
-        _curve_panel(curves[panel.curve], panel, spec.series)
+        _curve_panel(curves[panel.curve], panel, spec.series, limits)
         for panel in spec.panels
         if panel.curve in curves
     ]
@@ -479,7 +519,9 @@ def _is_right_angle(panel: LinePanel) -> bool:
     return True
 
 
-def _curve_panel(curve: Curve, spec: CurvePanel, labels: Mapping[str, str]) -> LinePanel:
+def _curve_panel(
+    curve: Curve, spec: CurvePanel, labels: Mapping[str, str], limits: Mapping[str, float]
+) -> LinePanel:
     """Make a panel of a curve.
 
     Its series in the specified order, so that each has the same look in every panel.
@@ -496,4 +538,12 @@ def _curve_panel(curve: Curve, spec: CurvePanel, labels: Mapping[str, str]) -> L
         )
     axis = curve.axis if spec.axis is None else spec.axis
     quantity = curve.quantity if spec.quantity is None else spec.quantity
-    return LinePanel(spec.title, axis, quantity, tuple(lines), spec.form, diagonal=spec.diagonal)
+    return LinePanel(
+        spec.title,
+        axis,
+        quantity,
+        tuple(lines),
+        spec.form,
+        diagonal=spec.diagonal,
+        beyond=limits.get(spec.beyond),
+    )

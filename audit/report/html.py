@@ -26,9 +26,9 @@ from audit.report.changes import Changes
 from audit.report.coverage import legal_view
 from audit.report.decision import decision_view
 from audit.report.facts.build import facts_of
-from audit.report.facts.definitions import Facts
+from audit.report.facts.definitions import Facts, QuestionFacts
 from audit.report.facts.guarantee import GuaranteeFacts, guarantee_of
-from audit.report.figures import DrawnFigure, draw, unspecified
+from audit.report.figures import DrawnFigure, draw, of_method, unspecified
 from audit.report.labels import LABELS, UTILITY
 from audit.report.leaks import documents_used, plausibility, tried_in_part
 from audit.report.numbers import NBSP
@@ -113,8 +113,8 @@ def report_context(
             for decision in verdict.decisions
         ]
         titled = [(texts[row.decision.limit.attack].title, row) for row in rows]
-        views = _completed_views(record, verdict, texts)
         facts = facts_of(record, verdict, comparisons, paths)
+        views = _completed_views(facts, texts)
         undecided = verdict.overall == "undecided"
         return {
             "record": record,
@@ -254,14 +254,12 @@ def _plain_figure(view: CompletedView) -> DrawnFigure | None:
     return None
 
 
-def _completed_views(
-    record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackMacros]
-) -> list[CompletedView]:
+def _completed_views(facts: Facts, texts: Mapping[str, AttackMacros]) -> list[CompletedView]:
     """Prepare each completed attack, its figures numbered through the whole report."""
     views: list[CompletedView] = []
     drawn = 0
-    for result in record.completed.values():
-        view = _completed_view(record, result, verdict, texts[result.attack], drawn)
+    for result in facts.record.completed.values():
+        view = _completed_view(facts, result, texts[result.attack], drawn)
         views.append(view)
         drawn += len(view.figures)
         drawn += sum(len(content["figures"]) for content in view.parts)
@@ -280,24 +278,35 @@ def _name_sides(record: AuditRecord, specs: Iterable[Figure]) -> list[Figure]:
     return figures
 
 
-def _completed_view(
-    record: AuditRecord, result: Result, verdict: Verdict, text: AttackMacros, drawn: int
-) -> CompletedView:
-    """Prepare a completed attack.
+def _limits_of(row: QuestionFacts) -> dict[str, float]:
+    """Return the largest allowed values of an attack's metrics, by metric."""
+    limits = {}
+    for decision in row.decisions:
+        if decision.limit.max is not None:
+            limits[decision.limit.metric] = decision.limit.max
+    return limits
+
+
+def _completed_view(facts: Facts, result: Result, text: AttackMacros, drawn: int) -> CompletedView:
+    """Prepare a completed attack; its figures are of the method that decides.
 
     Args:
-        record: the scan.
+        facts: about the audit.
         result: what the attack came to.
-        verdict: the verdict on the scan.
         text: the attack's texts.
         drawn: number of figures that the report already has.
     """
+    record = facts.record
+    verdict = facts.verdict
+    row = facts.by_attack[result.attack]
+    limits = _limits_of(row)
+    shown = of_method(result, row.method)
     report = text.report
     specified = [*report.figures]
     for spec in report.parts:
         specified.extend(spec.figures)
-    specs = [*report.figures, *unspecified(result, specified)]
-    figures = draw(_name_sides(record, specs), result, drawn)
+    specs = [*report.figures, *unspecified(shown, specified)]
+    figures = draw(_name_sides(record, specs), shown, drawn, limits)
     drawn += len(figures)
     index = ResultIndex(result, report.all_labels, verdict)
     parts: list[dict[str, Any]] = []
@@ -306,7 +315,7 @@ def _completed_view(
             "title": spec.title,
             "folded": bool(spec.template),
             "text": in_one_line(text.text(spec, index)),
-            "figures": draw(_name_sides(record, spec.figures), result, drawn),
+            "figures": draw(_name_sides(record, spec.figures), shown, drawn, limits),
             "tables": _filled_tables(spec, index, report),
         }
         text_alone = not spec.figures and not spec.tables

@@ -160,6 +160,14 @@ def test_the_area_is_what_the_leak_makes_it(audit):
     assert measured(findings, "auc.lira").low <= best <= measured(findings, "auc.lira").high
 
 
+def test_every_score_has_its_histogram_and_its_curve(audit):
+    findings = audit[-1]
+    drawn = {item.name for item in (*findings.histograms, *findings.curves)}
+    assert {"primary_score", "roc"} < drawn
+    for score in {*SCORES} - {"row"}:
+        assert {f"primary_score.{score}", f"roc.{score}"} < drawn
+
+
 def test_every_metric_is_measured_and_the_primary_score_is_the_calibrated_loss(audit):
     findings = audit[-1]
     assert {item.name for item in findings.measurements} == {*TEXTS["membership"].names} - {WORSE}
@@ -174,11 +182,11 @@ def test_every_metric_is_measured_and_the_primary_score_is_the_calibrated_loss(a
             300,
         )
     assert measured(findings, "auc") == replace(measured(findings, "auc.calibrated"), name="auc")
-    (curve,) = findings.curves
+    curve = findings.curves[0]
     points = curve.series["members against held-out"]
     area = sum((b.x - a.x) * (a.value + b.value) / 2 for a, b in pairwise(points))
     assert area == pytest.approx(measured(findings, "auc").value, abs=0.01)
-    (histogram,) = findings.histograms
+    histogram = findings.histograms[0]
     assert {label: sum(heights) for label, heights in histogram.counts.items()} == {
         "member": 150,
         "held-out": 150,

@@ -8,9 +8,12 @@ import example_records as examples
 import pytest
 from shown_pages import Seen
 
-from audit.measurements import Estimate
+from audit.attacks.figure_text import CurveFigure, CurvePanel
+from audit.measurements import Curve, CurvePoint, Estimate, Histogram
+from audit.record import Result
 from audit.report.facts.build import facts_of
 from audit.report.facts.definitions import PeopleFacts
+from audit.report.figures import draw, of_method
 from audit.report.files import csv_text
 from audit.report.html import html
 from audit.report.where import COLUMNS, csv_rows, people_sentence, where_views
@@ -79,3 +82,37 @@ def test_the_annex_shows_groups_and_people_and_says_so_where_there_are_none():
         for item in record.completed["reconstruction"].people
         if not isinstance(item.member, Estimate)
     ]
+
+
+def scored(limit_decides: str) -> Histogram:
+    """The histogram that the annex draws of a result with scores of two methods."""
+    edges = (0.0, 0.5, 1.0)
+    bare = Histogram("primary_score", "calibrated", edges, {"member": (1, 9), "held-out": (9, 1)})
+    loss = Histogram("primary_score.loss", "loss", edges, {"member": (5, 5), "held-out": (5, 5)})
+    other = Histogram("other.name", "alone", edges, {"member": (1, 1)})
+    result = Result("membership", histograms=(bare, loss, other))
+    drawn = of_method(result, limit_decides)
+    assert [histogram.name for histogram in drawn.histograms] == ["primary_score", "other.name"]
+    return drawn.histograms[0]
+
+
+@pytest.mark.parametrize(
+    ("method", "quantity"),
+    [("", "calibrated"), (".loss", "loss"), (".calibrated", "calibrated")],
+)
+def test_figures_are_of_the_method_that_decides(method, quantity):
+    assert scored(method).quantity == quantity
+
+
+def test_the_curve_of_false_alarms_shows_the_limit_beyond_guessing():
+    points = tuple(CurvePoint(x, x, x, x, 9) for x in (0.0, 0.5, 1.0))
+    curve = Curve("roc", "false alarms", "found", {"members": points})
+    panel = CurvePanel(
+        curve="roc", diagonal=True, beyond="low_fpr_advantage", form="share", x_scale=100
+    )
+    spec = CurveFigure(panels=(panel,), caption="")
+    result = Result("membership", curves=(curve,))
+    (without,) = draw([spec], result, 0)
+    (drawn,) = draw([spec], result, 0, {"low_fpr_advantage": 0.1})
+    assert "#8f1d1d" not in without.svg
+    assert str(drawn.svg).count("#8f1d1d") == 1

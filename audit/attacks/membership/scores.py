@@ -15,7 +15,7 @@ from audit.attacks.score_figures import LOW, TPR, ScoreComparison, draw_roc
 from audit.case import Case
 from audit.corpus.near_copies import group_copies
 from audit.engine.interface import Json, Progress, Trial
-from audit.measurements import Curve, Diagnostic, Measurement, Role, Unresolved
+from audit.measurements import Curve, Diagnostic, Histogram, Measurement, Role, Unresolved
 from audit.record import Result
 from audit.stats.estimates import estimate
 from audit.stats.likelihood_ratio import lira_offline, lira_online, sides
@@ -48,8 +48,11 @@ NEEDED_DOCUMENTS = 20
 QUANTITIES = {
     "calibrated": "loss of models that never saw the document minus this model's loss, nats",
     "loss": "minus the loss, nats",
+    "ratio": "logarithm of the loss of models that never saw the document over this model's",
+    "row": "minus the loss of page, question and answer together, nats",
+    "lira": "logarithm of LiRA's likelihood ratio",
 }
-"""The primary score in words, as an axis has it."""
+"""Scores in words, as an axis has them."""
 COMPARISON = ScoreComparison("document", "unseen documents", ("member", "held-out"))
 _SPLITS = (
     "needs split models (K of them, each trained on half of the documents:"
@@ -315,7 +318,9 @@ def _column_or_reason(column: Floats, reason: str) -> Score:
 def measure_scores(
     scored: ScoredDocuments, rng: Generator, progress: Progress, *, two_sided: bool = False
 ) -> Result:
-    """Measure every score; draw the histogram and the ROC curve of the primary one.
+    """Measure every score; draw its histogram and its ROC curve.
+
+    Those of the primary score have bare names too.
 
     Args:
         scored: the documents with their scores.
@@ -348,14 +353,36 @@ def measure_scores(
     )
     if scored.primary not in scored.columns:
         return result
-    sides = scored.split(scored.primary)
-    result = replace(result, histograms=COMPARISON.histogram(QUANTITIES[scored.primary], sides))
-    if lack is not None:
-        return result
+    histograms, curves = _draw_scores(scored)
+    return replace(result, histograms=histograms, curves=curves)
+
+
+def _draw_scores(scored: ScoredDocuments) -> tuple[tuple[Histogram, ...], tuple[Curve, ...]]:
+    """Draw the histogram and the ROC curve of every score, those of the primary one first."""
+    histograms = [_histogram_of(scored, scored.primary)]
+    curves = []
+    if _unresolved(TPR, scored, scored.primary) is None:
+        curves.append(_roc_of(scored, scored.primary))
+    for score in scored.columns:
+        if _unresolved(score, scored, score) is None:
+            histogram = _histogram_of(scored, score)
+            histograms.append(replace(histogram, name=f"{histogram.name}.{score}"))
+            curve = _roc_of(scored, score)
+            curves.append(replace(curve, name=f"{curve.name}.{score}"))
+    return tuple(histograms), tuple(curves)
+
+
+def _histogram_of(scored: ScoredDocuments, score: str) -> Histogram:
+    """Count the documents of both sides by a score."""
+    (histogram,) = COMPARISON.histogram(QUANTITIES[score], scored.split(score))
+    return histogram
+
+
+def _roc_of(scored: ScoredDocuments, score: str) -> Curve:
+    """Draw the ROC curve of a score."""
     x = "share of unseen documents recognised"
     y = "share of training documents recognised"
-    curve = Curve("roc", x, y, {"members against held-out": draw_roc(sides)})
-    return replace(result, curves=(curve,))
+    return Curve("roc", x, y, {"members against held-out": draw_roc(scored.split(score))})
 
 
 def _measure_area(name: str, scored: ScoredDocuments, score: str) -> Measurement:

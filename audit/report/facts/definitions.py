@@ -88,6 +88,7 @@ class QuestionFacts:
         under_bars: values whose text still lies under a bar of a page image.
         bars: values under bars that were looked at.
         about_text: whether a number says what the documents give away, whatever the model.
+        method: the end of the names of that method's measurements; empty for the first method.
         groups: where the attack found something, by what divides it and by the same method as
             `trained`: the groups by kind add up to `trained` and `unseen`. Empty for records of
             older versions.
@@ -112,6 +113,7 @@ class QuestionFacts:
     under_bars: int
     bars: int
     about_text: bool
+    method: str
     groups: Mapping[By, Breakdown]
     people: PeopleCount | None
 

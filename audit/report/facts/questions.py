@@ -62,6 +62,7 @@ def _question_of(result: Result, verdict: Verdict) -> QuestionFacts:
         under_bars=counts.get("text under the box", 0),
         bars=counts.get("looked at under the box", 0),
         about_text=bool(result.about_text),
+        method=_ending_of_sides(result, deciding),
         groups=groups,
         people=_people_of(result, deciding),
     )
