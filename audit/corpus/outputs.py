@@ -1,7 +1,8 @@
 """Outputs of parsing models: JSON or markup, and the fields in it, each with its place in the text.
 
 A field is named by its path: `total.price`, `menu[1].nm`. `[0]` may be left out, as Donut writes a
-list of one like its only item (Kim et al. 2022, section 3.1).
+list of one like its only item (Kim et al. 2022, section 3.1). A plain text, as models that transcribe
+write it, is one field: `text`.
 """
 
 import json
@@ -17,6 +18,8 @@ from audit.corpus.problems import TEXTS
 
 _STRINGS = json.JSONDecoder()
 _LITERAL = re.compile(r"[^\s,\]}]+")
+_BEGINS_OBJECT = re.compile(r'\s*(?:```|\[?\s*\{\s*")')
+"""How JSON of objects begins, or a fence of Markdown around it."""
 _TAG = re.compile(
     r"<(?P<close>/?)(?:s_(?P<field>[^<>]+)|(?P<name>[A-Za-z][^<>\s/]*+)[^<>]*?)(?P<void>/?)>"
 )
@@ -28,6 +31,8 @@ MOST_LETTERS = 5_000_000
 """Letters of all paths of an output: its fields behind them are not read."""
 DEEPEST = 100
 """Elements around a field of markup."""
+WHOLE = "text"
+"""The path of an output that is neither JSON nor in Donut's marks, as a whole."""
 
 
 @dataclass(frozen=True)
@@ -87,14 +92,16 @@ def fields_of_output(output: str) -> tuple[Question, ...]:
     """Return the fields of an output as questions.
 
     The output is JSON, or text in Donut's marks (`<s_total>9.00</s_total>`). Question and id are
-    the field's path, the answer its value; empty values, `null` and truth values are left out.
-    Other outputs have no fields of this kind: their questions are the owner's.
+    the field's path, the answer its value; empty values, `null` and truth values are left out. Any
+    other output is one field, `WHOLE`.
     """
     fields: list[OutputField] = []
     if _is_json(output):
         fields = _json_fields(output)
-    elif "<s_" in output:
+    elif _is_marked(output):
         fields = _marked_fields(output)
+    elif _is_plain(output):
+        fields = [*_whole_text(output)]
     values = {place.path: place.value for place in reversed(fields) if place.path and place.value}
     return tuple(Question(path, path, (value,)) for path, value in reversed(values.items()))
 
@@ -111,7 +118,7 @@ def output_problems(document: Document) -> Iterator[str]:
                 "give the text that the model is to write for the page"
             )
         return
-    if not document.questions and not _is_json(document.output) and "<s_" not in document.output:
+    if not document.questions and not _has_form(document.output):
         yield TEXTS["no_output_field"]
     for number, question in enumerate(document.questions):
         if find_field(document.output, question.question) is None:
@@ -121,14 +128,16 @@ def output_problems(document: Document) -> Iterator[str]:
 def find_field(output: str, path: str) -> OutputField | None:
     """Find the field of this path in an output, whole or broken off; None when there is none.
 
-    In JSON and markup by its path, or the end of its path; else the rest of a line, or of a table's
-    cell, behind its name.
+    In JSON and markup by its path, or the end of its path; the whole of any other text by `WHOLE`;
+    else the rest of a line, or of a table's cell, behind its name.
     """
     sought = _without_first_indices(path)
     places = _all_fields(output)
     for place in places:
         if place.path == sought:
             return place
+    if sought == WHOLE and _is_plain(output):
+        return next(_whole_text(output), None)
     for place in places:
         if place.path.endswith(f".{sought}"):
             return place
@@ -203,6 +212,33 @@ def _is_json(output: str) -> bool:
         return isinstance(json.loads(output), dict | list)
     except (ValueError, RecursionError):
         return False
+
+
+def _is_marked(output: str) -> bool:
+    """Test whether an output has marks of Donut's."""
+    return "<s_" in output
+
+
+def _is_plain(output: str) -> bool:
+    """Test whether an output is a text without fields: no JSON, also broken off, and no marks."""
+    if _is_json(output) or _is_marked(output):
+        return False
+    return _BEGINS_OBJECT.match(output) is None
+
+
+def _has_form(output: str) -> bool:
+    """Test whether fields can be read from an output: JSON, marks, or a text that is not blank."""
+    if _is_plain(output):
+        return bool(output.strip())
+    return _is_json(output) or _is_marked(output)
+
+
+def _whole_text(output: str) -> Iterator[OutputField]:
+    """Yield a text as a field, without the white space around it; nothing where it is blank."""
+    value = output.strip()
+    if value:
+        begin = output.index(value)
+        yield OutputField(WHOLE, " ".join(value.split()), begin, begin + len(value))
 
 
 def _without_first_indices(path: str) -> str:

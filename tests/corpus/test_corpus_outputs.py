@@ -49,8 +49,39 @@ def test_fields_of_json_are_questions_named_by_their_paths() -> None:
     )
     assert answers(as_marks(json.dumps(RECEIPT))) == expected
     assert [question.id for question in fields_of_output(json.dumps(RECEIPT))] == [*expected]
-    assert fields_of_output("# Receipt\n\nTotal: 7.5") == ()
     assert answers('{"paid": true, "by": null, "note": "", "at": "a\\nb"}') == {"at": "a b"}
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        pytest.param("# Receipt\n\nTotal: 7.5", id="Markdown"),
+        pytest.param("[1] A text: of Nougat, {\\bf with} marks", id="brackets"),
+        pytest.param("{\\bf Title} of a paper", id="braces of LaTeX"),
+        pytest.param("12.50", id="a number"),
+        pytest.param("<doctag><text>Hello</text></doctag>", id="markup of no fields"),
+        pytest.param("  RECHNUNG  17\n", id="white space around"),
+    ],
+)
+def test_a_plain_text_is_one_field(output: str) -> None:
+    whole = " ".join(output.split())
+    assert answers(output) == {"text": whole}
+    place = find_field(output, "text")
+    assert place is not None
+    assert place.value == whole
+    assert output[place.begin : place.end] == output.strip()
+
+
+@pytest.mark.parametrize("output", ["", " \n", '{"total": "9', '```json\n{"total": "9"}', "[]"])
+def test_what_is_no_plain_text_has_no_field_of_this_name(output: str) -> None:
+    assert fields_of_output(output) == ()
+    assert find_field(output, "text") is None
+
+
+def test_a_field_called_text_outranks_the_whole() -> None:
+    found = find_field('{"text": "a", "b": "c"}', "text")
+    assert found is not None
+    assert found.value == "a"
 
 
 def test_json_is_written_in_donuts_marks() -> None:
@@ -188,7 +219,7 @@ def test_a_manifest_reads_the_fields_of_json_as_questions(tmp_path: Path) -> Non
 def test_what_cannot_be_asked_of_an_output_is_a_problem(tmp_path: Path) -> None:
     asked = {"id": "q", "question": "Total", "answers": ["9"]}
     pages = [
-        {"output": "# Receipt\nTotal: 9"},
+        {"output": '{"Total": "9'},
         {"output": "Sum: 9", "questions": [asked]},
         {"questions": [asked]},
     ]
