@@ -177,7 +177,6 @@ def init(
     if not yes and asking.in_terminal():
         statements = asking.ask_missing(statements, importer)
     rule = statements.members.read_rule()
-    generative = model_task.generative and importer.recognises
     options = Options(
         labels=_labels_of(labels, model_task.labels),
         provider=statements.provider,
@@ -189,8 +188,8 @@ def init(
         name=name or place.resolve().stem,
         command="docaudit init",
         draws=statements.may_draw,
-        generative=generative,
         sheet=statements.sheet,
+        tasks=model_task.possible,
     )
     request = ImportRequest(
         src=place,
@@ -200,7 +199,7 @@ def init(
         ),
         seed=seed,
         division=rule,
-        task=None if generative else model_task.kind,
+        task=_settle_task(model_task, importer),
         options=options,
         heldout_from=statements.members.heldout_from,
     )
@@ -219,7 +218,7 @@ def _recognise_task(
         UsageError: neither says it, and it is not optional.
     """
     model_task = door.task_of(model, stated)
-    if model_task.kind is None and not is_optional:
+    if not (model_task.kind or model_task.possible or is_optional):
         raise UsageError(
             "init needs MODEL or --task KIND",
             "give one, or --yes to take the task from the documents",
@@ -227,11 +226,18 @@ def _recognise_task(
     return model_task
 
 
+def _settle_task(model_task: door.ModelTask, importer: Importer) -> TaskKind | None:
+    """Return the task of the data set; None where the source tells which of several it is."""
+    if model_task.kind is not None or importer.recognises or not model_task.possible:
+        return model_task.kind
+    return model_task.possible[0]
+
+
 def _say_recognised(place: Path, importer: Importer, model_task: door.ModelTask) -> None:
     """Print the format of the source, and the task if the model says it."""
     console.say(f"{place}: format {importer.name} ({importer.description})")
     if model_task.architecture:
-        console.say(f"The model's task: {model_task.kind} (from {model_task.architecture})")
+        console.say(f"The model's task: {model_task.phrase} (from {model_task.architecture})")
 
 
 def _say_unused(paths: Sequence[str]) -> None:

@@ -51,6 +51,8 @@ Box = tuple[float, float, float, float]
 
 ASKING: tuple[TaskKind, ...] = ("question-answering", "extractive-qa", "parsing")
 """Tasks whose models are asked about a page: what an attack on answers applies to."""
+WRITING: tuple[TaskKind, ...] = ("question-answering", "parsing")
+"""Tasks of models that write; their configuration does not tell which."""
 STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True, defer_build=True)
 
 

@@ -1,8 +1,8 @@
 """Outputs of parsing models: JSON or markup, and the fields in it, each with its place in the text.
 
 A field is named by its path: `total.price`, `menu[1].nm`. `[0]` may be left out, as Donut writes a
-list of one like its only item (Kim et al. 2022, section 3.1). A plain text, as models that transcribe
-write it, is one field: `text`.
+list of one like its only item (Kim et al. 2022, section 3.1). A plain text, as models that
+transcribe write it, is one field: `text`.
 """
 
 import json

@@ -48,6 +48,7 @@ class Table:
         classes: names by column that its numbers stand for.
         folder: folder of the file that holds the rows, within the source: paths of images start
             there.
+        without_bytes: columns that hold no bytes, so that a few of their values can be looked at.
     """
 
     split: str
@@ -56,6 +57,7 @@ class Table:
     classes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     place: str = "the data set"
     folder: str = ""
+    without_bytes: tuple[str, ...] = ()
 
 
 def saved_splits(src: Path, problems: Problems) -> Iterator[Table]:
@@ -156,10 +158,12 @@ def _split(files: _SplitFiles, features: Mapping[str, Any] | None) -> Table:
     """
     paths = files.paths
     columns: list[tuple[str, ...]] = []
+    without_bytes: tuple[str, ...] = ()
     for path in paths:
         with _readable(path), files.open_file(path) as (schema, _):
             columns.append(tuple(schema.names))
             check_columns(schema, ())
+            without_bytes = tuple(field.name for field in schema if "binary" not in str(field.type))
             features = _features(schema.metadata) if features is None else features
         if columns[-1] != columns[0]:
             raise ManifestError(
@@ -176,6 +180,7 @@ def _split(files: _SplitFiles, features: Mapping[str, Any] | None) -> Table:
         read_rows,
         _class_names(features or {}),
         shown_path(files.place or "the data set"),
+        without_bytes=without_bytes,
     )
 
 

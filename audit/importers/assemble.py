@@ -5,7 +5,7 @@ The task that they teach; the report.
 
 import dataclasses
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -13,7 +13,7 @@ from audit.corpus.documents import ASKING, Box, Document, Entity, Question, Task
 from audit.corpus.folding import is_on_page
 from audit.corpus.problems import Problems
 from audit.corpus.validation import label_problems
-from audit.errors import ManifestError, UsageError, listed
+from audit.errors import ManifestError, UsageError
 from audit.importers.columns import category_of, plain_labels, plain_words, task_labels
 from audit.importers.faults import shown_path
 from audit.importers.files import TEXTS, page_size
@@ -28,6 +28,7 @@ from audit.importers.pages import (
     in_pixels,
     words_inside,
 )
+from audit.importers.tasks import WORDS_FIRST
 from audit.importers.units import SizedBoxes, recognise_units
 
 ANSWER = "ANSWER"
@@ -45,23 +46,8 @@ MADE_OF_FIELDS = (
     'questions made of fields, as "What is the ...?": '
     "the model must have been asked so (a tagger needs --task)"
 )
-WORDS_FIRST = (
-    "import again with --ocr eng (Tesseract), or with word files of another OCR beside the images"
-)
-_TEACHES: Mapping[TaskKind, Callable[[Counter[str]], object]] = {
-    "parsing": lambda counts: counts["an output"],
-    "question-answering": lambda counts: counts["questions"] or counts["values"],
-    "extractive-qa": lambda counts: (counts["questions"] or counts["values"]) and counts["words"],
-    "token-classification": lambda counts: counts["fields"] and counts["words"],
-    "spade-extraction": lambda counts: counts["fields"] and counts["words"],
-    "document-classification": lambda counts: counts["a class"],
-    "mlm": lambda counts: counts["words"],
-}
 NAMED: tuple[TaskKind, ...] = ("spade-extraction", "document-classification", "intent-slots")
 """Tasks whose labels are plain names."""
-TASKS: tuple[TaskKind, ...] = tuple(_TEACHES)
-"""Every task that a source may be made into whose task is recognised."""
-
 
 Counts = defaultdict[str, Counter[str]]
 
@@ -114,71 +100,6 @@ class ImportReport:
         """Count and list a field without words, by `name` where it has one."""
         self.not_located[label][reason] += 1
         self.unlocated.append((document, name or label, reason))
-
-
-_CONTENTS: Mapping[str, Callable[[Page], object]] = {
-    "words": lambda page: page.words,
-    "fields": lambda page: page.fields,
-    "questions": lambda page: page.questions,
-    "a class": lambda page: page.label is not None,
-    "an output": lambda page: page.output is not None,
-    "values": lambda page: any(field.value for field in page.fields),
-}
-"""Tests of what a page has to learn from, by its name in messages."""
-
-
-def choose_task(name: str, pages: Sequence[Page], task: TaskKind | None) -> TaskKind:
-    """Return the task: the owner's, else the first that the source's contents allow.
-
-    Outputs to be written come first, then questions, labelled words, classes; fields without words
-    are asked for.
-
-    Args:
-        name: name of the format.
-        pages: pages of the source.
-        task: the owner's task; None where the owner named none.
-
-    Raises:
-        UsageError: the source has nothing to learn the task from, or nothing at all.
-    """
-    counts = _count_contents(pages)
-    fitting = [kind for kind, teaches in _TEACHES.items() if teaches(counts)]
-    chosen = task
-    if chosen is None:
-        chosen = next((kind for kind in _task_order(counts) if kind in fitting), None)
-    if chosen in fitting:
-        return chosen
-    what = f"the task {task}" if task else "a task"
-    summary = ", ".join(f"{count} have {content}" for content, count in counts.items())
-    reason = f"{name}: nothing to learn {what} from: of {len(pages)} pages, {summary}"
-    raise UsageError(reason, _task_hint(counts, fitting))
-
-
-def _count_contents(pages: Sequence[Page]) -> Counter[str]:
-    """Count the pages that have each of `_CONTENTS`."""
-    counts = Counter[str]()
-    for content, has_content in _CONTENTS.items():
-        counts[content] = sum(bool(has_content(page)) for page in pages)
-    return counts
-
-
-def _task_hint(counts: Counter[str], fitting: Sequence[TaskKind]) -> str:
-    """Return what an owner can do about a source that lacks what a task needs."""
-    hints: list[str] = []
-    if not counts["words"]:
-        hints.append(WORDS_FIRST)
-    if fitting:
-        hints.append(f"--task {listed(fitting, 'or')}")
-    return "; or ".join(hints)
-
-
-def _task_order(counts: Counter[str]) -> list[TaskKind]:
-    """Return the tasks in the order in which they are tried for a source of these contents."""
-    order: list[TaskKind] = ["parsing"]
-    if not counts["questions"]:
-        order += ["token-classification", "document-classification"]
-    order += ["question-answering", "document-classification", "mlm"]
-    return order
 
 
 @dataclass(frozen=True)

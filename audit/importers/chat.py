@@ -130,6 +130,7 @@ class Chat(Importer):
                 for place, row in source.records(path):
                     with source.problems.catch(f"{place}:"):
                         columns = _columns_of(place, row, named_columns)
+                        source.unread.note(columns.names, columns.used, row)
                         talks.add(ConversationRow(place, row, columns, folder, part_of(path)))
         yield from talks.pages()
 

@@ -1,5 +1,8 @@
 """Names in a source: columns by their meaning, labels of tags, and the category of a label."""
 
+from __future__ import annotations
+
+import copy
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +16,7 @@ from audit.corpus.outputs import fields_of_output
 from audit.corpus.tagging import BIO, OUTSIDE_NAMES, scheme_of
 from audit.corpus.validation import label_problems
 from audit.errors import ManifestError, UsageError
-from audit.importers.faults import NAMES, shown_columns, shown_name, type_of
+from audit.importers.faults import NAMES, shown_column, shown_columns, shown_name, type_of
 from audit.importers.files import TEXTS, as_text, form_of
 from audit.importers.pages import Field, Page, bounds, clean, text_words
 
@@ -57,6 +60,24 @@ class Columns:
     def __getitem__(self, meaning: str) -> str:
         """Return the name of the column of this meaning; empty where the table has none."""
         return self._of[meaning]
+
+    def shown(self, column: str) -> str:
+        """Return the name of a column for a message: its number unless formats or owner have it."""
+        return shown_column(column, self._names.index(column) + 1, self._by_owner)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Return the names of all columns, in their order."""
+        return self._names
+
+    def writing(self, column: str) -> Columns:
+        """Return these meanings, but for one column, which now holds what the model writes."""
+        changed = copy.copy(self)
+        changed._of = {}
+        for meaning, name in self._of.items():
+            changed._of[meaning] = "" if name == column else name
+        changed._of["output"] = column
+        return changed
 
     @property
     def used(self) -> frozenset[str]:
@@ -133,8 +154,11 @@ class Columns:
         self._add_questions(page, row)
         self._add_label(page, row)
         output = self.value(row, "output")
-        if output is not None and page.output is None and not page.questions:
-            add_ground_truth(page, as_text(output))
+        if output is None or page.output is not None or page.questions:
+            return
+        text = as_text(output)
+        if text.strip():
+            add_ground_truth(page, text)
 
     def _add_label(self, page: Page, row: Mapping[str, Any]) -> None:
         """Set the page's class to that of the row, where the row has one."""
@@ -375,6 +399,8 @@ def add_ground_truth(page: Page, text: str) -> None:
     try:
         value = json.loads(text)
     except ValueError:
+        value = text
+    if not isinstance(value, dict | list):
         add_output(page, text)
         return
     table = value if isinstance(value, dict) else {}

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from audit.errors import ManifestError
-from audit.importers.columns import Columns, category_of
+from audit.importers.columns import Columns, add_ground_truth, category_of
 from audit.importers.faults import NAMES, shown_path
 from audit.importers.files import files_in
 from audit.importers.interface import Importer
@@ -49,6 +49,7 @@ class FieldTable(Importer):
             with source.problems.catch():
                 for place, row in source.records(path):
                     columns = _checked_columns(source, path, row)
+                    _note_unread(source, row, columns)
                     with source.problems.catch(f"{place}:"):
                         pages = pdfs.pages_of(row, row[columns["file"]], folder)
                         rows.append(_PlacedRow(place, row, columns, pages))
@@ -102,6 +103,12 @@ def _columns_by_meaning(row: Row, named: Mapping[str, str]) -> dict[str, str]:
         if column is not None:
             columns[meaning] = column
     return columns
+
+
+def _note_unread(source: Source, row: Row, columns: Mapping[str, str]) -> None:
+    """Note the columns without a meaning of a table with a value a row; each is a field else."""
+    if "value" in columns:
+        source.unread.note(row, {*columns.values(), source.options.provider or ""}, row)
 
 
 class _PDFs:
@@ -158,6 +165,8 @@ def _add_row(source: Source, row: _PlacedRow) -> None:
         row.pages[0].ask(values["question"], answers)
     elif "key" in values:
         _add_value(row.pages, values["key"], values["value"], _person_in(values))
+    elif values["value"]:
+        add_ground_truth(row.pages[0], row.values[row.columns["value"]])
 
 
 _FIXED = ("file", "split", "class", "provider", "person")

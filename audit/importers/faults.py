@@ -73,6 +73,12 @@ def shown_name(name: object, by_owner: Collection[str] = ()) -> str:
     return UNNAMED
 
 
+def shown_column(name: object, number: int, by_owner: Collection[str] = ()) -> str:
+    """Return the name of a column for a message, as `shown_name`; else its number."""
+    shown = shown_name(name, by_owner)
+    return f"column {number}" if shown == UNNAMED else shown
+
+
 def shown_columns(names: Iterable[object], by_owner: Collection[str] = ()) -> str:
     """List columns for a message: known ones by name, the others as how many they are."""
     columns = [shown_name(name, by_owner) for name in names]

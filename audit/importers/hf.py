@@ -8,11 +8,12 @@ or bytes in it.
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from contextlib import suppress
+from itertools import chain, islice
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from audit.errors import ManifestError, UsageError
+from audit.errors import DocauditError, ManifestError, UsageError
 from audit.importers.arrow import SPLITS, STATE, Row, Table, parquet_split, saved_splits
 from audit.importers.chat import IMAGE_KEYS, ConversationRow, Conversations
 from audit.importers.columns import Columns
@@ -21,6 +22,7 @@ from audit.importers.files import TEXTS
 from audit.importers.interface import Importer
 from audit.importers.pages import Page, Part, clean, ids_of, part_named
 from audit.importers.source import PERSON_KEYS, Source, person_of
+from audit.importers.unread import MOST_ROWS, written_columns
 
 METADATA = ("metadata.jsonl", "metadata.csv")
 BESIDE = ("data", "system", "history", "input", *IMAGE_KEYS)
@@ -73,10 +75,50 @@ def _columns_of(table: Table, source: Source) -> Columns:
         UsageError: none of them makes a page.
     """
     columns = Columns(table.columns, table.classes, source.options.labels, source.options.columns)
+    if not (columns.talks or columns.asks or columns["output"]):
+        columns = _with_output(table, columns, source)
     makes_pages = any(columns[meaning] for meaning in ("words", "text", "image"))
     if not (columns.talks or makes_pages):
         raise columns.refusal(table.place, TEXTS["no_columns"])
     return columns
+
+
+def _with_output(table: Table, columns: Columns, source: Source) -> Columns:
+    """Return the columns with the one that holds what the model writes, where there is one.
+
+    It is the only one with JSON objects or marks of Donut's, whatever its name; of a model that
+    writes also the text beside an image. Columns without a meaning are noted.
+    """
+    rows = _first_rows(table)
+    column = ""
+    if source.may_write:
+        column = _written_column(rows, columns, source)
+    if column:
+        source.advice.append(TEXTS["written"].format(column=columns.shown(column)))
+        columns = columns.writing(column)
+    for row in rows:
+        source.unread.note(table.columns, columns.used, row)
+    return columns
+
+
+def _written_column(rows: Sequence[Mapping[str, Any]], columns: Columns, source: Source) -> str:
+    """Return the column that holds what the model writes; empty where none or several may."""
+    stated = {*source.options.columns.values()}
+    written = written_columns(rows, {*columns.names} - stated)
+    labels = {columns["tags"], columns["spans"], columns["label"]} - {""}
+    if len(written) == 1 and (source.writes or labels <= {*written}):
+        return written[0]
+    text = columns["text"]
+    if written or text in stated or not (source.writes and columns["image"]):
+        return ""
+    return text
+
+
+def _first_rows(table: Table) -> list[Mapping[str, Any]]:
+    """Return the first rows of a table without their bytes; none where they cannot be read."""
+    with suppress(DocauditError):
+        return [row for _, row in islice(table.read(table.without_bytes), MOST_ROWS)]
+    return []
 
 
 class _TableRow(NamedTuple):
@@ -301,7 +343,14 @@ def _by_split(paths: Iterable[str]) -> dict[str, list[str]]:
 def _table_of_rows(place: str, split: str, rows: Sequence[Row], folder: str = "") -> Table:
     """Return a table over rows that are read already."""
     columns = tuple(dict.fromkeys(chain.from_iterable(row for _, row in rows)))
-    return Table(split, columns, lambda _: rows, place=shown_path(place), folder=folder)
+    return Table(
+        split,
+        columns,
+        lambda _: rows,
+        place=shown_path(place),
+        folder=folder,
+        without_bytes=columns,
+    )
 
 
 def _split_of(path: str) -> str:

@@ -11,20 +11,21 @@ from typing import ClassVar
 
 from audit.cards import AuditSheet
 from audit.corpus import manifest as manifests
-from audit.corpus.documents import SPLITS, Document, Manifest, Membership, Split, TaskKind
+from audit.corpus.documents import SPLITS, WRITING, Document, Manifest, Membership, Split, TaskKind
 from audit.corpus.folding import fold
 from audit.corpus.manifest import check_destination, copy_image, draft_of
 from audit.corpus.validation import EMPTY_SHEET
 from audit.errors import UsageError
 from audit.files import PrivateFolder, hub_revision
 from audit.importers import divide
-from audit.importers.assemble import TASKS, Assembly, ImportReport, choose_task
+from audit.importers.assemble import Assembly, ImportReport
 from audit.importers.files import TEXTS
 from audit.importers.named import NamedMembers
 from audit.importers.pages import Page
 from audit.importers.reading import reading, spend
 from audit.importers.request import ImportRequest
 from audit.importers.source import Options, Source, SourceSettings
+from audit.importers.tasks import TASKS, TaskChoice, choose_task
 from audit.progress import observer, steps
 from audit.stats.intervals import join_groups
 
@@ -184,12 +185,13 @@ class Importer(ABC):
 
         Of plain ones any that is named, as they may be filled in.
         """
-        if task is None and source.options.generative:
+        if task is None and self.whole and source.options.tasks == WRITING:
             task = "parsing" if any(page.output for page in pages) else "question-answering"
         if task is not None and (self.whole or not self.recognises):
             return task
         try:
-            return choose_task(self.name, pages, task)
+            choice = TaskChoice(task, source.options.tasks)
+            return choose_task(self.name, pages, choice, source.unread)
         except UsageError:
             source.problems.raise_if_any()  # for want of pages that could not be read
             raise

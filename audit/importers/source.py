@@ -12,7 +12,15 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from audit.cards import AuditSheet
-from audit.corpus.documents import Assignment, Drawer, Redaction, TaskKind, TrainingRecipe, Word
+from audit.corpus.documents import (
+    WRITING,
+    Assignment,
+    Drawer,
+    Redaction,
+    TaskKind,
+    TrainingRecipe,
+    Word,
+)
 from audit.corpus.images import decode, kind_of
 from audit.corpus.problems import inside
 from audit.errors import ManifestError, UsageError
@@ -32,6 +40,7 @@ from audit.importers.pages import Page, Size, Unit, ids_of, part_of, shares_of
 from audit.importers.reading import SourceProblems, spend
 from audit.importers.services.azure import add_labels
 from audit.importers.services.programs import LABELS
+from audit.importers.unread import UnreadColumns
 from audit.importers.words import PageReader, fill_all
 from audit.progress import steps
 
@@ -59,8 +68,8 @@ class Options:
         name: name of the data set; None: that of the format.
         command: command that divides the documents.
         draws: whether members may be drawn of a source that names none.
-        generative: whether the model answers questions or writes pages; the source tells which.
         sheet: what only the owner knows of the audit.
+        tasks: tasks that the model can have, of which the source tells which; empty: any.
     """
 
     labels: tuple[str, ...] = ()
@@ -73,8 +82,8 @@ class Options:
     name: str | None = None
     command: Drawer = "docaudit import"
     draws: bool = False
-    generative: bool = False
     sheet: AuditSheet = field(default_factory=AuditSheet)
+    tasks: tuple[TaskKind, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -122,6 +131,7 @@ class Source:
         notes: counts for the report.
         advice: sentences that the owner should read.
         tags: names of a tagger's labels in the model's order, where the source says them.
+        unread: columns that have no meaning for the import.
         recipe: recipe of the manifest.
         redaction: redaction of the manifest.
     """
@@ -147,12 +157,23 @@ class Source:
         self.notes: Counter[str] = Counter()
         self.advice: list[str] = []
         self.tags: tuple[str, ...] = ()
+        self.unread = UnreadColumns()
         self.recipe = TrainingRecipe()
         self.redaction: Redaction | None = None
         self._word_files = settings.word_files
         self._pages: dict[str, Page] = {}
         self._files_beside: dict[str, Layers] = {}
         self._n_saved = 0
+
+    @property
+    def writes(self) -> bool:
+        """Test whether the model is known to write pages, or answers about them."""
+        return self.task == "parsing" or self.options.tasks == WRITING
+
+    @property
+    def may_write(self) -> bool:
+        """Test whether the model may write pages."""
+        return self.task == "parsing" or (self.task is None and self.options.tasks in ((), WRITING))
 
     def files(self, *suffixes: str, hint: str = "") -> list[str]:
         """List the files with any of these endings, within the source.

@@ -15,6 +15,8 @@ from audit.targets.ecosystems import classes_of
 
 DONUT_MARKS = ("<s_docvqa>", "<s_question>", "</s_question>", "<s_answer>")
 """Tokens of a Donut that was trained to answer questions."""
+PROMPTLESS = "pix2struct"
+"""The `model_type` of a model that may be given a page alone."""
 _TEMPLATES = ("chat_template.jinja", "chat_template.json", "additional_chat_templates")
 _SETTINGS = ("tokenizer_config.json", "processor_config.json")
 _DECODERS = ("ForCausalLM", "LMHeadModel")
@@ -37,7 +39,7 @@ def lacks_prompt(folder: Path, task: TaskKind) -> bool:
         return False
     is_donut = config.get("model_type") == _DONUT
     if task == "parsing":
-        return not is_donut
+        return not (is_donut or config.get("model_type") == PROMPTLESS)
     if is_donut:
         return not _knows_marks(folder)
     return _takes_template(config) and not (_has_template(folder) or _has_template(base))

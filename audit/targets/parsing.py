@@ -36,6 +36,7 @@ from audit.targets.answering.reader import (
 from audit.targets.answering.rows import trial_sample
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.answering.words_reader import around
+from audit.targets.asked import PROMPTLESS
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import open_tokenizer, unpadded
 from audit.targets.encoded_page import NOT_READ
@@ -328,7 +329,8 @@ def load_parsing(
         folder: a Hugging Face checkpoint on this machine, of any family that `load_answering`
             knows.
         prompt: what the model is given beside the page, such as "<s_cord-v2>" or an instruction;
-            None: the token that its decoder begins with, for vision encoder-decoders only.
+            None: the token that its decoder begins with, for vision encoder-decoders; nothing for
+            a Pix2Struct.
         max_new_tokens: tokens of the longest output; None: what its generation settings name, or
             its positions allow.
         **given: the device, the rows of a batch and others that `load_answering` takes.
@@ -363,7 +365,7 @@ def _usual_length(folder: CheckpointFolder) -> int:
 
 
 def _first_token(folder: CheckpointFolder) -> str:
-    """Return the start token of a vision encoder-decoder, as its prompt.
+    """Return the start token of a vision encoder-decoder as its prompt; none of a Pix2Struct.
 
     It is used where nothing else says what the model is given.
 
@@ -371,6 +373,8 @@ def _first_token(folder: CheckpointFolder) -> str:
         TargetError: the model is of another kind.
     """
     config = folder.config
+    if config.get("model_type") == PROMPTLESS:
+        return ""
     if config.get("model_type") != "vision-encoder-decoder":
         raise TargetError(*wording("no_parsing_prompt"))
     start = config.get("decoder_start_token_id")

@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from audit.corpus import manifest as manifests
-from audit.corpus.documents import SPLITS, Document, TaskKind
+from audit.corpus.documents import SPLITS, WRITING, Document, TaskKind
 from audit.corpus.problems import reason_refused
 from audit.corpus.replacing import set_aside, settle
 from audit.errors import ManifestError, TargetError, UsageError, listed
@@ -57,17 +57,22 @@ class ModelTask:
     """What a model was trained to do.
 
     Attributes:
-        kind: kind of the task; None where nothing says it.
+        kind: kind of the task; None where nothing says it, or not which of several.
         labels: labels in the order of its outputs, where it names them.
-        generative: whether it may write pages: its configuration does not tell that from answering
-            questions.
+        possible: the tasks that it can have: of a model that writes its configuration does not tell
+            whether it answers questions; empty where nothing says them.
         architecture: architecture that says the kind; empty where the owner does.
     """
 
     kind: TaskKind | None
     labels: tuple[str, ...] = ()
-    generative: bool = False
+    possible: tuple[TaskKind, ...] = ()
     architecture: str = ""
+
+    @property
+    def phrase(self) -> str:
+        """Name the task for a message, or those that it may be."""
+        return self.kind or listed(self.possible, "or")
 
 
 def task_of(model: Path | None, stated: TaskKind | None) -> ModelTask:
@@ -79,7 +84,7 @@ def task_of(model: Path | None, stated: TaskKind | None) -> ModelTask:
     if model is None:
         return ModelTask(stated)
     if what_is(model).kind == "address":
-        return ModelTask(stated or "question-answering", (), stated is None, "a served model")
+        return ModelTask(stated, (), WRITING, "" if stated else "a served model")
     try:
         recognised = recognise_task(model)
     except TargetError:
@@ -88,11 +93,14 @@ def task_of(model: Path | None, stated: TaskKind | None) -> ModelTask:
         return ModelTask(stated)
     task = recognised.task
     if stated is None:
-        generative = task.kind == "question-answering"
-        return ModelTask(task.kind, task.labels, generative, recognised.architecture)
-    if stated != task.kind:
-        return ModelTask(stated)
-    return ModelTask(task.kind, task.labels)
+        kind = None
+        if len(recognised.possible) == 1:
+            kind = task.kind
+        return ModelTask(kind, task.labels, recognised.possible, recognised.architecture)
+    labels: tuple[str, ...] = ()
+    if stated == task.kind:
+        labels = task.labels
+    return ModelTask(stated, labels, recognised.possible)
 
 
 def read_labels(given: str) -> tuple[str, ...]:
@@ -146,7 +154,7 @@ def places_of(first: Path, second: Path | None) -> tuple[Path | None, Path]:
     if second is None:
         told = task_of(first, None)
         name = typed(first)
-        texts = wording("model_alone", model=name, task=told.kind, architecture=told.architecture)
+        texts = wording("model_alone", model=name, task=told.phrase, architecture=told.architecture)
         raise UsageError(*texts)
     return first, second
 
@@ -390,7 +398,7 @@ def read_made(dst: Path, model: Path | None) -> Made:
     manifest = corpus.manifest
     has_prompt = manifest.recipe.prompt is not None
     if model is not None and not has_prompt and lacks_prompt(model, manifest.task.kind):
-        todo = wording("no_prompt", manifest=dst / manifests.FILE_NAME)
+        todo = wording(f"no_prompt_of_{manifest.task.kind}", manifest=dst / manifests.FILE_NAME)
     return Made(corpus.documents, manifest.membership.drawn is not None, todo)
 
 

@@ -79,9 +79,9 @@ def test_what_is_no_plain_text_has_no_field_of_this_name(output: str) -> None:
 
 
 def test_a_field_called_text_outranks_the_whole() -> None:
-    found = find_field('{"text": "a", "b": "c"}', "text")
-    assert found is not None
-    assert found.value == "a"
+    place = find_field('{"text": "a", "b": "c"}', "text")
+    assert place is not None
+    assert place.value == "a"
 
 
 def test_json_is_written_in_donuts_marks() -> None:

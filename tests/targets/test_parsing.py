@@ -10,7 +10,7 @@ import numpy as np
 import parsed_pages
 import pytest
 import torch
-from answering_checkpoints import make_chat, make_vit_decoder
+from answering_checkpoints import make_chat, make_pix2struct, make_vit_decoder
 from text_answering_checkpoints import make_vt5
 from text_zoo import write_text_model
 
@@ -262,6 +262,21 @@ def test_a_model_of_another_family_needs_its_prompt(tmp_path):
     with pytest.raises(TargetError, match="nothing says") as caught:
         load_parsing(write_text_model(tmp_path / "qwen2", "qwen2"))
     assert "[recipe]" in caught.value.hint
+
+
+@pytest.mark.parametrize("make", [make_vit_decoder, make_pix2struct])
+def test_a_model_that_transcribes_is_asked_for_its_whole_output(
+    make: Callable[..., Path], corpus: Corpus, tmp_path: Path
+) -> None:
+    target = load_parsing(make(tmp_path / "model", ends=""), max_new_tokens=40)
+    document = replace(corpus.of("member")[0], output="Rechnung Nr. 17", questions=())
+    view = page_view(corpus, document)
+    (reply,) = target.ask([Answer(view, "text")])
+    assert reply.text
+    (losses,) = target.ask([AnswerLoss(view, "text", "Rechnung Nr. 17")])
+    tokens, _ = target.reader.tokens_of("Rechnung Nr. 17")
+    assert np.isfinite(losses).all()
+    assert len(losses) == len(tokens)
 
 
 def test_usefulness_is_told_over_fields(learnt, corpus):

@@ -273,6 +273,7 @@ def _read_spans(source: Source, place: str, row: Any) -> Page | None:
     marks_text = isinstance(text, str) and isinstance(spans, list)
     if not (marks_text or columns.tags_words):
         raise columns.refusal(place, "no text with a list of spans")
+    source.unread.note(columns.names, columns.used, row)
     if row.get("answer", "accept") != "accept":
         source.notes["texts that an annotator did not accept, left out"] += 1
         return None

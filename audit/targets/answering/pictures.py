@@ -309,7 +309,7 @@ def pix2struct_reader(
     Args:
         folder: the checkpoint.
         config: its configuration.
-        prompt: what is drawn, with "{question}" in it; None: the question alone.
+        prompt: what is drawn, with "{question}" in it; None: the question alone; empty: nothing.
 
     Raises:
         TargetError: its tokenizer, image processor or font cannot be used.
@@ -352,7 +352,9 @@ class Pix2StructReader(reading.ApartReader):
         super().__init__(tokenizer)
         self._images = image_processor
         self._font = font
-        self._prompt = prompt or reading.QUESTION
+        if prompt is None:
+            prompt = reading.QUESTION
+        self._prompt = prompt
         self._close = [*self.ends]
         self.max_tokens = int(image_processor.max_patches)
 
@@ -375,6 +377,8 @@ class Pix2StructReader(reading.ApartReader):
         """Return the page's image with its question drawn above: (3, height, width), uint8."""
         page = np.moveaxis(image_of(sample), -1, 0)
         header = self._prompt.replace(reading.QUESTION, sample.question)[:LONGEST_HEADER]
+        if not self._prompt:
+            return page
         height, width = page.shape[1:]
         # The page is made as wide as the header is: a strip of a few pixels would grow beyond all
         # bounds.

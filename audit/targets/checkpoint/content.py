@@ -17,7 +17,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from audit import plugins
-from audit.corpus.documents import Task, TaskKind
+from audit.corpus.documents import WRITING, Task, TaskKind
 from audit.corpus.validation import label_problems
 from audit.errors import TargetError
 from audit.targets import TABLE
@@ -213,10 +213,13 @@ class RecognisedTask:
     Attributes:
         task: its kind, and its labels where the checkpoint names them and a manifest can.
         architecture: what it was told by.
+        possible: the tasks that it can have; of one that writes, the configuration does not tell
+            whether it answers questions.
     """
 
     task: Task
     architecture: str
+    possible: tuple[TaskKind, ...]
 
 
 def recognise_task(folder: Path) -> RecognisedTask:
@@ -235,18 +238,27 @@ def recognise_task(folder: Path) -> RecognisedTask:
     for architecture in map(str, architectures):
         kind = next((kind for ending, kind in HEADS.items() if architecture.endswith(ending)), None)
         if kind is not None:
-            return RecognisedTask(Task(kind, _labels(config, kind)), architecture)
+            task = Task(kind, _labels(config, kind))
+            return RecognisedTask(task, architecture, _possible(kind, config))
     model_type = str(config.get("model_type"))
-    task: TaskKind | None = getattr(plugins.find("docaudit.targets", model_type), "task", None)
-    if task is not None:
-        return RecognisedTask(Task(task, _labels(config, task)), model_type)
+    own_kind: TaskKind | None = getattr(plugins.find("docaudit.targets", model_type), "task", None)
+    if own_kind is not None:
+        return RecognisedTask(Task(own_kind, _labels(config, own_kind)), model_type, (own_kind,))
     adapter = str(settings.get("task_type"))
     if adapter in ADAPTERS:
-        return RecognisedTask(Task(ADAPTERS[adapter]), f"an adapter for {adapter}")
+        kind = ADAPTERS[adapter]
+        return RecognisedTask(Task(kind), f"an adapter for {adapter}", _possible(kind, config))
     stated = ", ".join(map(str, architectures)) if any(architectures) else "no architecture"
     raise TargetError(
         f"{folder}: its configuration does not state its task ({stated})", "give --task KIND"
     )
+
+
+def _possible(kind: TaskKind, config: Mapping[str, Any]) -> tuple[TaskKind, ...]:
+    """Return the tasks that a model of this kind of head can have."""
+    if kind in WRITING and config.get("model_type") not in TABLE["tasks"]["asked_only"]:
+        return WRITING
+    return (kind,)
 
 
 def _architectures_of(config: Mapping[str, Any], settings: Mapping[str, Any]) -> list[Any]:
