@@ -7,14 +7,11 @@ from pathlib import Path
 
 from audit.corpus.documents import Split
 from audit.errors import UsageError, listed
-from audit.importers.divide import Rule
+from audit.importers.divide import DRAWN, Rule
 from audit.importers.named import NamedMembers
 
-DRAWN_SHARES: dict[str, dict[Split, float]] = {
-    "drawn": {"member": 0.4, "heldout": 0.2, "public": 0.4},
-    "by-provider": {"member": 0.4, "heldout": 0.4, "public": 0.2},
-}
-"""Shares of the splits where docaudit draws the members, by rule."""
+BY_PROVIDER: dict[Split, float] = {"member": 0.4, "heldout": 0.4, "public": 0.2}
+"""Shares of the splits where docaudit draws providers."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +88,8 @@ def choose_shares(
 ) -> dict[Split, float]:
     """Return the shares of the splits: those of options, and the usual ones for the others.
 
+    None of a draw without such options: they depend on the number of documents.
+
     Args:
         rule: division of the source.
         member: share of an option.
@@ -98,13 +97,15 @@ def choose_shares(
         public: share of an option.
         has_heldout_file: whether a file names the held-out documents; the others are then public.
     """
-    shares = DRAWN_SHARES.get(str(rule))
-    if shares is None:
-        usual_public = float(has_heldout_file) if public is None else public
-        usual_heldout = (1 - has_heldout_file) * (1 - usual_public)
-        shares = {"member": 1.0, "heldout": usual_heldout, "public": usual_public}
-    stated: dict[Split, float | None] = {"member": member, "heldout": heldout, "public": public}
-    return shares | {split: share for split, share in stated.items() if share is not None}
+    options: dict[Split, float | None] = {"member": member, "heldout": heldout, "public": public}
+    stated = {split: share for split, share in options.items() if share is not None}
+    if rule == "drawn":
+        return {**DRAWN, **stated} if stated else {}
+    if rule == "by-provider":
+        return {**BY_PROVIDER, **stated}
+    usual_public = float(has_heldout_file) if public is None else public
+    usual_heldout = (1 - has_heldout_file) * (1 - usual_public)
+    return {"member": 1.0, "heldout": usual_heldout, "public": usual_public, **stated}
 
 
 def read_share_or_file(text: str | None) -> tuple[float | None, Path | None]:

@@ -16,8 +16,8 @@ from audit.cli import asking, console
 from audit.cli.asking import FolderMeaning, Statements
 from audit.cli.dividing import StatedMembers, choose_shares, read_share_or_file
 from audit.cli.options import HELP, Assigned, Seed, note_unstated_assignment, show_errors
-from audit.corpus.documents import Mask, TaskKind
-from audit.corpus.summary import size_warnings
+from audit.corpus.documents import SPLITS, Mask, TaskKind
+from audit.corpus.summary import size_warning
 from audit.errors import UsageError, listed
 from audit.importers.assemble import ImportReport
 from audit.importers.columns import read_columns
@@ -309,14 +309,14 @@ def import_data(
     heldout_from: HeldoutFrom = None,
     member: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help=HELP["import.member"], show_default="0.4 of a draw"),
+        typer.Option(min=0, max=1, help=HELP["import.member"], show_default="0.4 of a large draw"),
     ] = None,
     heldout: Annotated[
         str | None,
         typer.Option(
             metavar="SHARE|FILE",
             help=HELP["import.heldout"],
-            show_default="0.2 of a draw; 0.4 with --by-provider; else all that were not trained on",
+            show_default="0.2 of a large draw; 0.4 with --by-provider; else all that were not trained on",
         ),
     ] = None,
     public: Annotated[
@@ -325,7 +325,7 @@ def import_data(
             min=0,
             max=1,
             help=HELP["import.public"],
-            show_default="0.4 of a draw; 0.2 with --by-provider; 1 with --heldout FILE; else 0",
+            show_default="0.4 of a large draw; 0.2 with --by-provider; 1 with --heldout FILE; else 0",
         ),
     ] = None,
     assigned: Assigned = None,
@@ -489,9 +489,9 @@ def _show_report(report: ImportReport, dst: Path, *, in_place: bool = False) -> 
     if not in_place:
         written += f"; fields without words are listed in {dst / REPORT_NAME}"
     console.say(written)
-    n_heldout = report.documents["heldout"]
-    console.warn(*report.warnings, *size_warnings(report.documents["member"], n_heldout))
-    if n_heldout and not report.documents["public"]:
+    sizes = {split: report.documents[split] for split in SPLITS}
+    console.warn(*report.warnings, *filter(None, [size_warning(sizes, is_drawn=report.is_drawn)]))
+    if sizes["heldout"] and not sizes["public"]:
         console.say(HELP["import.no_public"])
 
 

@@ -39,6 +39,8 @@ MIN_DOCUMENTS = 150
 """Members and held-out each: methods.md#statistics, "Power first"."""
 MIN_PUBLIC = 20
 """Public documents, without which nothing shows whether training used the unseen ones."""
+PASSING = 2 * MIN_DOCUMENTS + MIN_PUBLIC
+"""Documents of a source that docaudit divides so that a pass is likely."""
 MAX_ABSENT = 0.1
 """Of the members' answers, before `inspect` warns that they are not on the page."""
 
@@ -215,8 +217,13 @@ def _warnings(corpus: Corpus, categories: Mapping[Category, FieldCounts]) -> Ite
 
 def _split_warnings(corpus: Corpus) -> Iterator[str]:
     """Warn of few documents in a split, and of a manifest that names no reference model."""
-    yield from size_warnings(len(corpus.of("member")), len(corpus.of("heldout")))
-    yield from public_warnings(len(corpus.of("public")))
+    sizes = {split: len(corpus.of(split)) for split in SPLITS}
+    is_drawn = corpus.manifest.membership.drawn is not None
+    warning = size_warning(sizes, is_drawn=is_drawn)
+    if warning:
+        yield warning
+    if not (is_drawn and _is_too_small(sizes)):
+        yield from public_warnings(sizes["public"])
     if not any(vars(corpus.manifest.references).values()):
         yield TEXTS["no_reference"]
 
@@ -230,10 +237,31 @@ def public_warnings(n_public: int) -> list[str]:
     return []
 
 
-def size_warnings(n_member: int, n_heldout: int) -> list[str]:
-    """Warn of a data set without unseen documents, or with few documents of either side."""
-    text = TEXTS["small" if n_heldout else "no_heldout"].format(n_member, n_heldout, MIN_DOCUMENTS)
-    return [text] if min(n_member, n_heldout) < MIN_DOCUMENTS else []
+def size_warning(sizes: Mapping[Split, int], *, is_drawn: bool) -> str:
+    """Warn of a data set without unseen documents, or with few of either side; empty for others.
+
+    Where docaudit drew the sides of a source that is too small for a pass, the source is named.
+
+    Args:
+        sizes: documents of each split.
+        is_drawn: whether docaudit drew the members.
+    """
+    members = sizes["member"]
+    heldout = sizes["heldout"]
+    if min(members, heldout) >= MIN_DOCUMENTS:
+        return ""
+    if not heldout:
+        return TEXTS["no_heldout"]
+    if is_drawn and _is_too_small(sizes):
+        return TEXTS["few_drawn"].format(
+            n=sum(sizes.values()), needed=PASSING, side=MIN_DOCUMENTS, public=MIN_PUBLIC
+        )
+    return TEXTS["small"].format(members, heldout, MIN_DOCUMENTS)
+
+
+def _is_too_small(sizes: Mapping[Split, int]) -> bool:
+    """Test whether no division of so many documents gives all that a pass takes."""
+    return sum(sizes.values()) < PASSING
 
 
 def _layout_warnings(corpus: Corpus) -> Iterator[str]:

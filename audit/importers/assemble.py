@@ -70,6 +70,7 @@ class ImportReport:
         notes: other counts that an owner wants to know.
         warnings: what must be true of the audited model, and what else the owner should read.
         task: task of the manifest.
+        is_drawn: whether docaudit drew the members.
     """
 
     documents: dict[str, int] = dataclasses.field(default_factory=dict)
@@ -81,6 +82,7 @@ class ImportReport:
     notes: Counter[str] = dataclasses.field(default_factory=Counter)
     warnings: list[str] = dataclasses.field(default_factory=list)
     task: TaskKind | None = None
+    is_drawn: bool = False
 
     @property
     def fields(self) -> dict[str, int]:

@@ -21,6 +21,7 @@ from typing import Literal
 from audit.corpus.documents import SPLITS, Split
 from audit.corpus.folding import fold
 from audit.corpus.images import decode, read_header
+from audit.corpus.summary import MIN_DOCUMENTS, MIN_PUBLIC
 from audit.errors import ManifestError, UsageError
 from audit.importers.faults import NAMES
 from audit.importers.files import TEXTS
@@ -31,7 +32,10 @@ from audit.stats.intervals import join_groups
 
 Shares = Mapping[Split, float]
 DRAWN: Shares = {"member": 0.4, "heldout": 0.2, "public": 0.4}
-"""Of a draw whose owner names no shares."""
+"""Of a draw of a large source whose owner names no shares (ours); of smaller ones see
+`usual_sizes`."""
+SMALL_PUBLIC = 0.2
+"""The most that is public of a source too small for a pass. Ours."""
 Groups = Iterable[Collection[str]]
 MUST = (
     "The audited model must have been trained on the {member} documents of split member, "
@@ -76,7 +80,7 @@ def check_shares(shares: Shares) -> None:
 def check_division(shares: Shares, rule: Rule) -> None:
     """Refuse shares that a rule cannot honour.
 
-    With the source's own division member is of its training part, and heldout and public are of its
+    A draw may do without shares. With the source's own division member is of its training part, and heldout and public are of its
     unseen one; with members that are given, these two are of the others; by provider, somebody must
     be in and somebody out.
 
@@ -84,6 +88,8 @@ def check_division(shares: Shares, rule: Rule) -> None:
         UsageError: as `check_shares`, or a division by provider leaves nobody in, or nobody out.
     """
     public = shares.get("public", 0.0)
+    if rule == "drawn" and not shares:
+        return
     if isinstance(rule, NamedMembers):
         check_shares(
             {
@@ -113,7 +119,7 @@ def divide(
         alike: groups of pages with equal images or texts: every page is in one.
         sources: groups of pages of one document.
         parts: the part of the source that a page is of; for "official" only.
-        shares: shares of the splits; "drawn": of all pages; "official": member of the pages of the
+        shares: shares of the splits; "drawn": of all pages, empty: `usual_sizes`; "official": member of the pages of the
             training part, heldout and public of those of the validation part; members that are
             given: heldout and public of all others.
         seed: seed of the draws.
@@ -131,9 +137,44 @@ def divide(
     groups = [*join_groups([*alike, *sources])]
     if isinstance(rule, NamedMembers):
         return _divide_named(rule, groups, shares, seed)
+    if rule == "drawn" and not shares:
+        shares = _usual_shares(groups)
     if rule != "official":
         return assign(groups, shares, seed)
     return _divide_parts(groups, _usable_parts(alike, parts), shares, seed)
+
+
+def usual_sizes(total: int, largest: int = 1) -> dict[Split, int]:
+    """Return how many documents each split gets of a draw whose owner names no shares.
+
+    Both sides get what a pass takes before more documents are public than a pass takes; then unseen
+    documents are a fifth of all, and the others half training and half public. Of a source too
+    small for a pass both sides get alike, and a fifth is public, at most what a pass takes.
+
+    Args:
+        total: number of documents.
+        largest: documents of the largest group that stays together. A split may come out smaller by
+            all of it but one document.
+    """
+    side = MIN_DOCUMENTS + largest - 1
+    public = MIN_PUBLIC + largest - 1
+    if total < 2 * side + public:
+        public = min(public, math.floor(SMALL_PUBLIC * total))
+        heldout = (total - public) // 2
+        return {"member": total - public - heldout, "heldout": heldout, "public": public}
+    heldout = max(side, round(DRAWN["heldout"] * total))
+    member = max(side, (total - heldout + 1) // 2)
+    return {"member": member, "heldout": heldout, "public": total - heldout - member}
+
+
+def _usual_shares(groups: Sequence[Collection[str]]) -> Shares:
+    """Return the shares of a draw whose owner names none."""
+    sizes = [len(group) for group in groups]
+    total = sum(sizes)
+    if not total:
+        return DRAWN
+    usual = usual_sizes(total, max(sizes))
+    return {split: size / total for split, size in usual.items()}
 
 
 def _usable_parts(alike: Groups, parts: Mapping[str, Part]) -> dict[str, Part]:

@@ -215,7 +215,8 @@ class Importer(ABC):
         _merge_problems(sources)
         pages = list(chain.from_iterable(groups))
         task = self._task(pages, request.task, source)
-        report = ImportReport(task=task)
+        is_drawn = division.rule in ("drawn", "by-provider")
+        report = ImportReport(task=task, is_drawn=is_drawn)
         tags = source.options.labels or source.tags
         assembly = Assembly(task, report, self.labels, tags, source.options.boxes, self.recognises)
         documents = assembly.documents(groups, source.problems)
@@ -360,7 +361,7 @@ def _choose_division(request: ImportRequest, groups: Sequence[Sequence[Page]]) -
         raise UsageError(
             TEXTS["undivided"].format(path=request.src), TEXTS["divide"].format(path=request.src)
         )
-    return _Division("drawn", divide.DRAWN, request.seed)
+    return _Division("drawn", {}, request.seed)
 
 
 def _divide(pages: Sequence[Page], report: ImportReport, division: _Division) -> dict[str, Split]:

@@ -21,7 +21,7 @@ class ImportRequest:
     Attributes:
         src: the folder that holds the source.
         dst: a new folder; for plain pages also the source, which then gets a manifest.
-        shares: shares by split of all documents; with "official" member of the training part,
+        shares: shares by split of all documents, none: those of a draw that fit its size; with "official" member of the training part,
             heldout and public of the unseen one; by provider, of the providers
             (`divide.divide_by_provider`); with members that are given, heldout and public of the
             others. The rest is left out.
