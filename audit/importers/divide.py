@@ -80,9 +80,9 @@ def check_shares(shares: Shares) -> None:
 def check_division(shares: Shares, rule: Rule) -> None:
     """Refuse shares that a rule cannot honour.
 
-    A draw may do without shares. With the source's own division member is of its training part, and heldout and public are of its
-    unseen one; with members that are given, these two are of the others; by provider, somebody must
-    be in and somebody out.
+    A draw may do without shares. With the source's own division member is of its training part, and
+    heldout and public are of its unseen one; with members that are given, these two are of the
+    others; by provider, somebody must be in and somebody out.
 
     Raises:
         UsageError: as `check_shares`, or a division by provider leaves nobody in, or nobody out.
@@ -119,9 +119,9 @@ def divide(
         alike: groups of pages with equal images or texts: every page is in one.
         sources: groups of pages of one document.
         parts: the part of the source that a page is of; for "official" only.
-        shares: shares of the splits; "drawn": of all pages, empty: `usual_sizes`; "official": member of the pages of the
-            training part, heldout and public of those of the validation part; members that are
-            given: heldout and public of all others.
+        shares: shares of the splits; "drawn": of all pages, empty: `usual_sizes`; "official":
+            member of the pages of the training part, heldout and public of those of the validation
+            part; members that are given: heldout and public of all others.
         seed: seed of the draws.
         rule: "official" keeps members to the training part and all others out of it, and takes a
             public part whole; a page with the image of a training page goes into no split: a copy

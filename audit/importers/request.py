@@ -21,10 +21,10 @@ class ImportRequest:
     Attributes:
         src: the folder that holds the source.
         dst: a new folder; for plain pages also the source, which then gets a manifest.
-        shares: shares by split of all documents, none: those of a draw that fit its size; with "official" member of the training part,
-            heldout and public of the unseen one; by provider, of the providers
-            (`divide.divide_by_provider`); with members that are given, heldout and public of the
-            others. The rest is left out.
+        shares: shares by split of all documents, none: those of a draw that fit its size; with
+            "official" member of the training part, heldout and public of the unseen one; by
+            provider, of the providers (`divide.divide_by_provider`); with members that are given,
+            heldout and public of the others. The rest is left out.
         seed: seed of the draw.
         division: "official" where the audited model was trained on the source's training part:
             held-out documents come from its other parts alone. "drawn" where it was trained on the
