@@ -203,6 +203,7 @@ def init(
         options=options,
         heldout_from=statements.members.heldout_from,
     )
+    door.check_written("--out", request)
     in_place = importer.whole and request.is_in_place
     with console.Reporter(), door.replaced(request.dst, overwrite=overwrite, in_place=in_place):
         report = importer.convert(request)
@@ -263,7 +264,7 @@ def _choose_destination(out: Path | None, place: Path, importer: Importer) -> Pa
         return out
     if importer.whole:
         return place
-    return Path(f"{place.resolve().stem}-audit")
+    return door.place_beside(place)
 
 
 def _show_data_set(
@@ -316,7 +317,7 @@ def import_data(
         typer.Option(
             metavar="SHARE|FILE",
             help=HELP["import.heldout"],
-            show_default="0.2 of a large draw; 0.4 with --by-provider; else all that were not trained on",
+            show_default="0.2 of a large draw; 0.4 with --by-provider; else all not trained on",
         ),
     ] = None,
     public: Annotated[
@@ -325,7 +326,7 @@ def import_data(
             min=0,
             max=1,
             help=HELP["import.public"],
-            show_default="0.4 of a large draw; 0.2 with --by-provider; 1 with --heldout FILE; else 0",
+            show_default="0.4 of a large draw; 0.2 with --by-provider; 1 with a FILE; else 0",
         ),
     ] = None,
     assigned: Assigned = None,
@@ -383,6 +384,7 @@ def import_data(
         ),
         heldout_from=heldout_from,
     )
+    door.check_written("DST", request)
     try:
         with console.Reporter(), door.replaced(dst, overwrite=overwrite):
             report = importer.convert(request)

@@ -65,11 +65,22 @@ def _check(options: Mapping[str, Any], name: str) -> None:
     # Imported late: help and other commands do without.
     from audit.workflows.places import check_places, is_there
 
+    _check_written(options)
     model = places.model
     if name in WRITE and model is not None and not is_there(model):
         model = None
     references = named_paths(options.get("reference"))
     check_places(model, places.data, references, FORMS[name], opens=name not in COMPARE)
+
+
+def _check_written(options: Mapping[str, Any]) -> None:
+    """Refuse to write into the model or the data set; a folder that is not used may be anything."""
+    written = options.get("out")
+    if written is None or not options.get("train", True):
+        return
+    from audit.workflows.options import refuse_audited
+
+    refuse_audited("--out", written)
 
 
 def _places_in(options: Mapping[str, Any]) -> Places:

@@ -66,8 +66,11 @@ def report(
     usefulness against epoch (trend.html, trend.pdf).
     """
     from audit.workflows.gate import paths_of
+    from audit.workflows.options import refuse_audited
     from audit.workflows.report import Report, ReportRequest, report_records
 
+    if out is not None:
+        refuse_audited("--out", out)
     if model_card:
         if len(record_paths) != 1 or any((reveal, evidence, defenses, dpia, previous, statements)):
             raise UsageError(
@@ -154,7 +157,10 @@ def attest(
     test result. A signed one is in a DSSE envelope. docaudit verify checks it.
     """
     from audit.workflows import attest as workflow
+    from audit.workflows.options import refuse_audited
 
+    if out is not None:
+        refuse_audited("--out", out)
     with console.Reporter():
         written = workflow.attest(folder, key, out)
     signed = "not signed"

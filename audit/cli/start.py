@@ -27,6 +27,9 @@ def demo(
     """
     check_folder("--out", out)
     from audit.workflows import start as demonstration
+    from audit.workflows.options import refuse_audited
+
+    refuse_audited("--out", out)
     from audit.workflows.gate import gate_record, load_policy
 
     record = demonstration.find_demo(out)

@@ -23,10 +23,12 @@ from audit.importers.faults import shown_path
 from audit.importers.interface import REPORT_NAME, Importer
 from audit.importers.page_folder import unused_beside
 from audit.importers.registry import FORMATS
+from audit.importers.request import ImportRequest
 from audit.targets.asked import lacks_prompt
 from audit.targets.checkpoint.content import recognise_task
 from audit.targets.places import downloads_of, typed, what_is
 from audit.workflows import wording
+from audit.workflows.options import refuse_audited
 from audit.workflows.places import quoted, refuse_model
 
 FORM = "docaudit init {model} {data}"
@@ -273,6 +275,37 @@ def _read_beginning(path: Path) -> str:
             return stream.read(MAX_CHARACTERS)
     except OSError:
         return ""
+
+
+def place_beside(source: Path) -> Path:
+    """Return the folder of a new data set that is named after its source.
+
+    It lies in the current folder, or beside the source where that is inside of it.
+    """
+    name = f"{source.resolve().stem}-audit"
+    if source.is_dir() and Path.cwd().is_relative_to(source.resolve()):
+        return source.resolve().with_name(name)
+    return Path(name)
+
+
+def check_written(option: str, request: ImportRequest) -> None:
+    """Refuse to write a data set into its source, into another data set, or into a model.
+
+    Args:
+        option: option or argument that names where it is written.
+        request: what is imported, and to where; in place it is the source itself.
+
+    Raises:
+        UsageError: it would lie there.
+    """
+    written = request.dst
+    refuse_audited(option, written.resolve().parent)
+    for folder in request.folders:
+        if request.is_in_place or not folder.is_dir():
+            continue
+        if written.resolve().is_relative_to(folder.resolve()):
+            texts = wording("written_in_source", option=option, written=written, path=folder)
+            raise UsageError(*texts)
 
 
 @contextmanager

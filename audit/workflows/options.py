@@ -174,6 +174,24 @@ def check_apart(options: ScanOptions) -> None:
             refuse_inside(name, Path(path), option, written)
 
 
+def refuse_audited(option: str, written: Path) -> None:
+    """Refuse to write into a model or a data set, wherever it lies around the place.
+
+    Args:
+        option: option that names what is written.
+        written: file or folder that is written.
+
+    Raises:
+        UsageError: it is, or lies in, a folder of one.
+    """
+    place = written.resolve()
+    for folder in (place, *place.parents):
+        if (folder / "manifest.toml").is_file() and (folder / "documents.jsonl").is_file():
+            refuse_inside("DATA_DIR", folder, option, written)
+        if any(folder.glob("*.safetensors")):
+            refuse_inside("MODEL_DIR", folder, option, written)
+
+
 def refuse_inside(name: str, folder: Path, option: str, written: Path) -> None:
     """Refuse to write into a folder that is audited.
 

@@ -2,15 +2,18 @@
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import attested
 import pytest
+import typer
 from commands import docaudit as run_command
+from strange_models import safetensors
 
 import docaudit
+from audit.cli import app
 from audit.engine.interface import SILENT
 from audit.errors import EngineError, ManifestError, UsageError
 from audit.workflows import scan
@@ -43,6 +46,25 @@ COMMANDS: dict[str, Command] = {
     ),
     "defend": lambda model, data, out: ("defend", "round-scores", model, data, "--out", out),
 }
+OTHERS: dict[str, Command] = {
+    "fix": lambda model, data, out: ("fix", data, "--out", out),
+    "references --train": lambda model, data, out: (
+        "references",
+        data,
+        model,
+        "--train",
+        "--out",
+        out,
+    ),
+    "plan": lambda model, data, out: ("plan", data, "--model", model, "--out", out),
+    "canary insert": lambda model, data, out: ("canary", "insert", data, out),
+    "init": lambda model, data, out: ("init", model, data.parent / "source", "--out", out),
+    "import": lambda model, data, out: ("import", "chat", data.parent / "source", out),
+    "demo": lambda model, data, out: ("demo", "--out", out),
+    "report": lambda model, data, out: ("report", data, "--out", out),
+    "attest": lambda model, data, out: ("attest", data, "--out", out),
+}
+"""Commands that write something else, or are not given the model."""
 PLACES: dict[str, Callable[[Path, Path], Path]] = {
     "MODEL_DIR": lambda model, data: model / "report",
     "MODEL_DIR itself": lambda model, data: model,
@@ -90,6 +112,110 @@ def test_no_command_writes_a_scan_into_what_it_audits(
         "ids.txt",
         "manifest.toml",
     ]
+
+
+def opened_folders(root: Path) -> tuple[Path, Path]:
+    """A model and a data set by their marks, and a source beside them."""
+    model, data = folders(root)
+    (model / "config.json").write_text(
+        '{"architectures": ["BertForMaskedLM"], "model_type": "bert"}'
+    )
+    safetensors(model / "model.safetensors")
+    (data / "documents.jsonl").write_text("")
+    (root / "source").mkdir()
+    (root / "source" / "talks.jsonl").write_text('{"messages": []}')
+    return model, data
+
+
+def names_in(root: Path) -> list[Path]:
+    return sorted(root.rglob("*"))
+
+
+@pytest.mark.parametrize("command", OTHERS)
+@pytest.mark.parametrize("place", ["MODEL_DIR", "DATA_DIR", "a link to DATA_DIR"])
+def test_no_command_writes_into_a_model_or_a_data_set(
+    command: str, place: str, tmp_path: Path
+) -> None:
+    model, data = opened_folders(tmp_path)
+    out = PLACES[place](model, data)
+    before = names_in(tmp_path)
+    result = run_command(*OTHERS[command](model, data, out))
+    message = " ".join(result.output.split())
+    assert result.exit_code == 2, message
+    assert "which is audited as it is" in message
+    assert names_in(tmp_path) == before
+
+
+DEFAULTS: dict[str, Command] = {
+    "scan": lambda model, data, _: ("scan", model, data),
+    "forget-check": lambda model, data, _: ("forget-check", model, data, "--ids", "ids.txt"),
+    "defend": lambda model, data, _: ("defend", "round-scores", model, data),
+    "references --train": lambda model, data, _: ("references", data, model, "--train"),
+    "fix": lambda model, data, _: ("fix", "report"),
+    "demo": lambda model, data, _: ("demo",),
+}
+"""Commands that write into a folder of the current one, unless they are told where."""
+
+
+@pytest.mark.parametrize("command", DEFAULTS)
+@pytest.mark.parametrize("current", ["model", "data"])
+def test_a_default_in_a_model_or_a_data_set_is_refused(
+    command: str, current: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, data = opened_folders(tmp_path)
+    before = names_in(tmp_path)
+    monkeypatch.chdir(tmp_path / current)
+    result = run_command(*DEFAULTS[command](model, data, Path()))
+    message = " ".join(result.output.split())
+    assert result.exit_code == 2, message
+    assert "which is audited as it is" in message
+    assert names_in(tmp_path) == before
+
+
+def test_every_command_that_writes_a_folder_is_tested() -> None:
+    writing = {command for command in commands_with("out") if command != "canary insert"}
+    tested = {name.partition(" ")[0] for name in (*COMMANDS, *OTHERS)}
+    assert writing <= tested
+
+
+def commands_with(option: str) -> Iterator[str]:
+    """Yield the names of the commands of docaudit with an option."""
+    group = typer.main.get_command(app)
+    for name, command in vars(group)["commands"].items():
+        if any(parameter.name == option for parameter in command.params):
+            yield name
+
+
+def test_init_puts_a_data_set_beside_a_source_that_is_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "talks"
+    source.mkdir()
+    talk = {"prompt": "Total of invoice 7?", "completion": "9.00"}
+    lines = [json.dumps({**talk, "prompt": f"Total of invoice {n}?"}) for n in range(4)]
+    (source / "train.jsonl").write_text("\n".join(lines))
+    monkeypatch.chdir(source)
+    before = names_in(source)
+    result = run_command("init", ".", "--yes")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "talks-audit" / "manifest.toml").is_file()
+    assert names_in(source) == before
+
+
+@pytest.mark.parametrize("command", ["init", "import"])
+def test_no_data_set_is_written_into_its_source(command: str, tmp_path: Path) -> None:
+    source = tmp_path / "talks"
+    source.mkdir()
+    (source / "train.jsonl").write_text(json.dumps({"prompt": "a", "completion": "b"}))
+    out = source / "new"
+    commands = {
+        "init": ("init", source, "--yes", "--out", out),
+        "import": ("import", "chat", source, out),
+    }
+    result = run_command(*commands[command])
+    assert result.exit_code == 2
+    assert "which is imported" in " ".join(result.output.split())
+    assert not out.exists()
 
 
 def test_evidence_and_the_functions_of_python_keep_out_of_it_too(tmp_path: Path) -> None:

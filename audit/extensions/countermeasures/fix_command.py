@@ -77,8 +77,10 @@ def fix(
     """
     from audit.extensions.countermeasures.fix import Fixed, Tried, read_scan
     from audit.extensions.countermeasures.fix import fix as try_candidates
+    from audit.workflows.options import refuse_audited
 
     check_folder("--out", out)
+    refuse_audited("--out", out)
     scanned = read_scan(scan_dir, evidence, policy)
     options = replace(scanned.options, device=device)
     if reference:
