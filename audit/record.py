@@ -75,8 +75,8 @@ class Result:
         parameters_file: sha256 of the file that set parameters, when one did.
         confounded: what else can explain these numbers; a leak is confirmed over `controls` alone.
             None: nothing.
-        unvouched: whether `confounded` says that a blind check over too few units cannot vouch for
-            the comparison, where nothing else confounds it.
+        unvouched: whether `confounded`, or the only one of `ablations`, says that a blind check
+            over too few units cannot vouch for the comparison, where nothing else confounds it.
         controls: bounds on what such an explanation can amount to; empty where there are none.
         methods: measurements that a limit is held against, by the metric that policies limit: one
             for each method of the attack, itself among them, fixed before the scan; a metric that

@@ -268,14 +268,20 @@ def _why_not_asked(start: GivenFolder, audited: AuditedModel) -> str | None:
     try:
         folder = start.checkpoint
     except TargetError as error:
-        return error.problems[0].replace(str(start.path), "it")
+        return _without_folder(error, str(start.path))
     provenance.refuse_the_target("pretrained", folder, audited.folder)
     try:
         reference = _open_beside(folder, audited)
     except TargetError as error:
-        return error.problems[0].removeprefix("reference pretrained: ").replace(str(folder), "it")
+        return _without_folder(error, str(folder))
     reason = target.accepts(reference)
     return None if reason is None else f"it {reason}"
+
+
+def _without_folder(error: TargetError, folder: str) -> str:
+    """Return the first problem of a reference without its folder, which the sentence names."""
+    problem = error.problems[0].removeprefix("reference pretrained: ").removeprefix(f"{folder}: ")
+    return problem.replace(folder, "it")
 
 
 def _checkpoints(folder: GivenFolder) -> list[GivenFolder]:

@@ -156,6 +156,7 @@ def test_what_the_baseline_may_hide_lets_nothing_pass():
     assert found.by_name["net"].high <= LIMIT
     assert confounded_of(found.findings) is None
     (weakness,) = found.findings.ablations
+    assert not found.findings.unvouched
     assert "could hide as much memory" in weakness
     assert verdict(found) == "undecided"
 
@@ -268,6 +269,7 @@ def test_an_assignment_that_was_not_by_lot_and_cannot_be_checked_lets_nothing_pa
     found = Found(EXACT, case(Answering(), corpus))
     assert confounded_of(found.findings) is None
     assert verdict(found) == outcome
+    assert found.findings.unvouched == (assigned == "by-date")
     leaking = Found(EXACT, case(Answering(memory_of(corpus.of("member"))), corpus))
     assert verdict(leaking) == "violated", "the members' own pages are compared with themselves"
 

@@ -152,6 +152,20 @@ def test_a_reference_with_another_head_is_named_as_not_counted(tmp_path: Path) -
     assert "did not count" in missing.reason
 
 
+def test_a_reference_that_cannot_be_opened_is_not_named_twice(tmp_path: Path) -> None:
+    data = tiny.corpus(
+        tmp_path / "data", members=30, heldout=30, public=5, kind="token-classification"
+    )
+    model = tiny.checkpoint(tmp_path / "model", "bert", "token-classification")
+    unnamed = [f"LABEL_{number}" for number in range(3)]
+    start = tiny.checkpoint(tmp_path / "bert-base", "bert", "token-classification", 1, unnamed)
+    scan = ["scan", model, data, "--only", "membership", "--budget", "quick"]
+    docaudit(*scan, "--reference", f"pretrained={start}", "--out", tmp_path / "out")
+    (result,) = records.read(tmp_path / "out").attacks
+    (ablation,) = result.ablations
+    assert "pretrained (bert-base) did not count: the model has 3 unnamed labels" in ablation
+
+
 def test_power_is_the_rank_correlation_of_held_out_losses_alone() -> None:
     rng = np.random.default_rng(4)
     own, other = rng.gamma(2, 1, (2, 120))

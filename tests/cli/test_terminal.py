@@ -176,3 +176,16 @@ def test_a_score_of_the_task_under_one_half_is_shown_without_being_asked_for(
     console.show_verdict(verdict, None, replace(record, utility=(useful,)))
     printed = " ".join(capsys.readouterr().out.split())
     assert (f"Fields found (F1): {score:.0%}".replace("%", " %") in printed) is shown
+
+
+def test_a_number_wholly_over_its_limit_says_why_it_is_undecided(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    over = judged.completed(judged.area("auc", 0.75, 0.043), attack="membership")
+    limits = [judged.limit("auc", "membership", max=0.65), *judged.LIMITED, *judged.LIMITED]
+    record, verdict = judged.judged([over, judged.completed(*judged.OTHERS)], *limits)
+    assert verdict.overall == "undecided"
+    console.show_verdict(verdict, None, record)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"AUC 0.75 \([^)]*\), not confirmed: p = 0\.\d+", shown), shown

@@ -29,6 +29,12 @@ ALARM = Check("epsilon", 0.001, "alarm", "epsilon is over 0", "train again")
             Remedy.STRENGTHEN,
             id="a weakened attacker",
         ),
+        pytest.param(
+            completed(SAFE, ablations=("the blind check is too weak",), unvouched=True),
+            Ground.WEAKENED,
+            Remedy.STATE_RULE,
+            id="a comparison that too few documents vouch for",
+        ),
     ],
 )
 def test_a_decision_names_its_ground_and_its_remedy(

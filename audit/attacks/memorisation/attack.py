@@ -234,6 +234,7 @@ class Memorisation(Attack):
             "baselines", n_baselines, "models that never saw the audited pages; G is their average"
         )
         breakdowns, reached = groups_of_answers(case.corpus, table)
+        weak = weaknesses(measured, blind)
         return Result(
             self.name,
             measurements=(*measured, blind.estimate),
@@ -253,7 +254,8 @@ class Memorisation(Attack):
                 scores.IDENTIFIED: tuple(scores.IDENTIFYING_WAYS),
             },
             coverage=scores.coverage(table, case.corpus),
-            ablations=(*few, *weaknesses(measured, blind)),
+            ablations=(*few, *weak),
+            unvouched=blind.confounded is not None and len((*few, *weak)) == 1,
         )
 
     def _table(

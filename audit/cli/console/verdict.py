@@ -15,6 +15,7 @@ from audit.cards import SERVED
 from audit.cli.console.tables import NOTE_STYLES, STYLES, Row, show_table
 from audit.cli.console.terminal import fold_line, make_console, print_line, say, show_commands
 from audit.errors import printable
+from audit.policy.grounds import Ground
 from audit.report import numbers
 from audit.report.answer import explanation, findings, headline, name_documents
 from audit.report.labels import LABELS
@@ -328,7 +329,7 @@ def _summary_row(decision: Decision, *, leads: bool) -> tuple[str, str, str]:
     if measured is not None:
         value = _value(decision, measured)
         if decision.outcome == "undecided":
-            value += _interval(decision, measured)
+            value += f"{_interval(decision, measured)}{_unconfirmed(decision)}"
     return printable(label), value, _bound(limit)
 
 
@@ -348,6 +349,13 @@ def _interval(decision: Decision, measured: Estimate) -> str:
         return f" ({decision.count_range})"
     form = text_of(decision.limit.attack).metric(decision.limit.metric).form
     return f" ({numbers.between(measured, form, numbers.digits_of(decision, form))})"
+
+
+def _unconfirmed(decision: Decision) -> str:
+    """Say why a number wholly over its limit decides nothing; empty of others."""
+    if decision.ground is not Ground.NOT_CONFIRMED:
+        return ""
+    return f", not confirmed: p = {decision.p_value:.2g}"
 
 
 def _bound(limit: Limit) -> str:
