@@ -28,6 +28,9 @@ Part = Literal[
     "sign-off",
     "countermeasures",
     "residual risk",
+    "guarantee",
+    "access",
+    "origin",
 ]
 """A part of the report that is evidence itself, whatever the attacks found."""
 
@@ -55,6 +58,7 @@ class Clause:
         unmapped: why nothing in a report is evidence for it.
         alike: ids of places in other frameworks that name the same attacks.
         short: its name in a narrow column; empty: `clause`.
+        measure: whether it asks for a measure, which is no class of attack.
     """
 
     id: Written
@@ -71,6 +75,7 @@ class Clause:
     unmapped: str = ""
     alike: tuple[Written, ...] = ()
     short: str = ""
+    measure: bool = False
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -81,6 +86,7 @@ class Evidence:
         role: in words, without a full stop; that of an attack begins with `FOR`.
         clauses: their ids.
         metrics: those of the attack that count; empty: all of it.
+        field: where record.json holds a part of the report; empty: nowhere.
         none: why an attack is evidence for no clause; then it has neither role nor clauses.
     """
 
@@ -89,7 +95,16 @@ class Evidence:
     attack: Written | None = None
     part: Part | None = None
     metrics: tuple[Written, ...] = ()
+    field: str = ""
     none: str = ""
+
+    @property
+    def place(self) -> str:
+        """Return where record.json holds the evidence; empty where it does not."""
+        if self.attack is None:
+            return self.field
+        names = ", ".join(self.metrics)
+        return f"attacks[{self.attack}].measurements{f'[{names}]' if names else ''}"
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -270,7 +285,7 @@ def coverage(facts: Facts) -> tuple[CoverageRow, ...]:
     for clause in shipped.clauses:
         elsewhere.update(clause.alike)
     for clause in shipped.clauses:
-        if clause.unmapped and clause.id not in elsewhere:
+        if clause.unmapped and not clause.measure and clause.id not in elsewhere:
             name = clause.summary.partition(":")[0].rstrip(".")
             alike = shipped.alike(clause)
             rows.append(CoverageRow(name, "out of scope", (), clause.unmapped, alike))
@@ -475,6 +490,9 @@ def _sentences(facts: Facts, evidence: Sequence[Evidence]) -> Iterator[str]:
     order = [*SPEAKS.values(), *roles]
     for beginning in sorted(roles, key=order.index):
         yield f"{beginning} {'; '.join(roles[beginning])}"
+    places = [item.place for item in evidence if item.place]
+    if places:
+        yield f"in record.json: {'; '.join(places)}"
 
 
 def _speaks(attack: Examined) -> str:

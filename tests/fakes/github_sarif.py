@@ -29,6 +29,14 @@ def schema() -> dict[str, Any]:
     )
 
 
+def without_suppressed(text: str) -> str:
+    """Leave out the suppressed results, as the action does: code scanning shows them as open."""
+    log = json.loads(text)
+    for run in log["runs"]:
+        run["results"] = [result for result in run["results"] if not result.get("suppressions")]
+    return json.dumps(log)
+
+
 def refusals(text: str) -> list[str]:
     """Every reason for which GitHub would refuse the file, or not show it as it is meant."""
     log = json.loads(text)

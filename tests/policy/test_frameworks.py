@@ -3,6 +3,7 @@
 import dataclasses
 from pathlib import Path
 
+import example_records as examples
 import pytest
 
 from audit.attacks import TEXTS, known_metrics
@@ -10,7 +11,9 @@ from audit.attacks.battery import BATTERY
 from audit.attacks.interface import Attack
 from audit.errors import RenderError
 from audit.files import shipped_folder
-from audit.report.coverage import FOR, frameworks
+from audit.record import AuditRecord
+from audit.report.coverage import FOR, coverage, frameworks
+from audit.report.facts.build import facts_of
 
 SHIPPED = (shipped_folder("policies") / "frameworks.toml").read_text(encoding="utf-8")
 ALL = pytest.mark.parametrize("kind", BATTERY, ids=lambda kind: kind.name)
@@ -66,3 +69,29 @@ def test_a_file_that_is_broken_is_refused(
     monkeypatch.setattr("audit.report.remedies.shipped_folder", lambda _: tmp_path)
     with pytest.raises(RenderError, match="frameworks"):
         frameworks.__wrapped__()
+
+
+def test_every_place_in_the_record_exists() -> None:
+    roots = {field.name for field in dataclasses.fields(AuditRecord)}
+    for mapping in frameworks().mappings:
+        for place in mapping.place.split(", "):
+            root = place.partition(".")[0].partition("[")[0]
+            assert not place or root in roots or mapping.attack, place
+
+
+@pytest.mark.parametrize(
+    ("clause", "attacks"),
+    [
+        ("aisvs-11-2-5", {"membership", "provider_membership"}),
+        ("nist-600-1-2-10-001", {*TEXTS} - {"redaction"}),
+        ("dpia-inherent", {*TEXTS}),
+    ],
+)
+def test_a_clause_on_tests_names_the_attacks_that_answer_it(clause: str, attacks: set[str]) -> None:
+    mapped = {one.attack for one in frameworks().of_clause(clause) if one.attack}
+    assert mapped == attacks
+
+
+def test_a_requirement_that_no_attack_tests_is_no_class_of_attack() -> None:
+    rows = coverage(facts_of(*examples.violated()[:2]))
+    assert not any("atermark" in row.name for row in rows)

@@ -103,7 +103,9 @@ def test_a_leak_is_evidence_against_and_what_is_undecided_is_evidence_for_nothin
     name: str, words: str
 ) -> None:
     case = examples.CASES[name]()
-    assert evidence(case, "edpb-55-v") == (f"{words} to reconstruction of values on a page",)
+    told, place = evidence(case, "edpb-55-v")
+    assert told == f"{words} to reconstruction of values on a page"
+    assert place == "in record.json: attacks[reconstruction].measurements"
     assert evidence(case, "nistaml-034") == ()
 
 

@@ -137,7 +137,8 @@ def test_every_kind_of_verdict_is_valid_in_every_format(name):
     drawn = {form: render(form, case) for form in FORMATS}
     jsonschema.Draft202012Validator(document.schema()).validate(json.loads(drawn["json"]))
     XSD.assertValid(etree.fromstring(drawn["junit"].encode()))
-    assert github_sarif.refusals(drawn["sarif"]) == []
+    jsonschema.Draft4Validator(github_sarif.schema()).validate(json.loads(drawn["sarif"]))
+    assert github_sarif.refusals(github_sarif.without_suppressed(drawn["sarif"])) == []
     assert len(drawn["markdown"].encode()) < 60_000
     for text in drawn.values():
         assert "\x1b" not in text
@@ -157,7 +158,8 @@ def test_formats_agree_with_the_verdict_and_its_exit_code(name):
     assert verdict.stamp in render("markdown", case)
     found = outcomes(render("junit", case)).values()
     assert bool({"failure", "error"} & {tag for tag, _ in found}) == (verdict.exit_code != 0)
-    levels = [one["level"] for one in json.loads(render("sarif", case))["runs"][0]["results"]]
+    results = json.loads(render("sarif", case))["runs"][0]["results"]
+    levels = [one["level"] for one in results if "suppressions" not in one]
     assert bool(levels) == bool({verdict.overall, verdict.text} & {"violated", "undecided"})
     assert ("error" in levels) == (verdict.exit_code == 10)
 
@@ -196,6 +198,26 @@ def test_each_format_says_what_it_said(form, name):
 def test_sarif_names_nobody_who_answered_for_a_waiver():
     assert "A. Officer" in render("json", judged("ended"))
     assert "A. Officer" not in render("sarif", judged("ended"))
+
+
+def test_a_waived_limit_is_a_suppressed_result_of_sarif():
+    case = judged("waived")
+    (run,) = json.loads(render("sarif", case))["runs"]
+    waived = [one for one in case.verdict.decisions if one.outcome == "waived"]
+    assert [result["level"] for result in run["results"]] == ["note"] * len(waived)
+    for result, decision in zip(run["results"], waived, strict=True):
+        (suppression,) = result["suppressions"]
+        assert (suppression["kind"], suppression["status"]) == ("external", "accepted")
+        assert decision.waiver.reason in suppression["justification"]
+        assert str(decision.waiver.expires) in suppression["justification"]
+        assert decision.waiver.owner not in json.dumps(result)
+
+
+def test_an_open_limit_is_suppressed_by_nothing():
+    for name in ("violated", "wide", "ended"):
+        (run,) = json.loads(render("sarif", judged(name)))["runs"]
+        assert run["results"]
+        assert not any("suppressions" in result for result in run["results"])
 
 
 def test_the_schema_in_the_package_is_that_of_the_types():

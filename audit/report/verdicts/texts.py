@@ -1,8 +1,8 @@
 """A verdict as JUnit XML, as Markdown, and as SARIF 2.1.0.
 
-SARIF shows violated and undecided limits beside a file. GitHub refuses a whole file for one result
-without a place in the repository, and takes a result that passed for a problem: only open limits
-are results, and without any place no file is written.
+SARIF shows violated and undecided limits beside a file, and waived ones as suppressed. GitHub
+refuses a whole file for one result without a place in the repository, and takes a result that
+passed for a problem: no other limits are results, and without any place no file is written.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from urllib.parse import quote
 from audit import __version__
 from audit.attacks import TEXTS, text_of
 from audit.errors import RenderError, printable
-from audit.policy import Outcome
+from audit.policy import Outcome, Waiver
 from audit.record import AuditRecord
 from audit.report.access import access_view
 from audit.report.leaks import headline, notes
@@ -195,8 +195,8 @@ SCHEMA = (
 FINGERPRINTS = ("docauditLimit/v1", "primaryLocationLineHash")
 """Names of the one fingerprint: ours, and the only one that GitHub matches alerts by."""
 # Left out, it is made of the line: every change of a limit would close an alert and open another.
-_SEVERITIES = {"error": "8.0", "warning": "5.0"}
-"""`security-severity`, which GitHub shows as high and medium: neither is a score of this model's
+_SEVERITIES = {"error": "8.0", "warning": "5.0", "note": "3.0"}
+"""`security-severity`, which GitHub shows as high, medium and low: neither is a score of this model's
 leak."""
 
 
@@ -206,6 +206,7 @@ class _Finding:
     metric: str
     level: str
     message: str
+    waiver: Waiver | None = None
 
     @property
     def rule(self) -> str:
@@ -217,16 +218,17 @@ def as_sarif(judged: Judged) -> str:
     """Draw a result for each violated limit (error) and each undecided one (warning).
 
     A violated limit without a part in the exit code, as on the documents' own text, is a warning.
+    A waived one is a suppressed note.
 
     Raises:
         RenderError: there is something to report, and no file of the repository to report it at.
     """
-    findings = [
-        _sarif_finding(check, judged.verdict.policy)
-        for check in judged.checks
-        if check.outcome in OPEN
-    ]
-    if findings and judged.place is None:
+    policy = judged.verdict.policy
+    findings = [_sarif_finding(check, policy) for check in judged.checks if check.outcome in OPEN]
+    waived = [_sarif_finding(check, policy) for check in judged.checks if check.outcome == "waived"]
+    if judged.place is not None:
+        findings += waived
+    elif findings:
         raise RenderError(
             "no SARIF was written: the repository holds neither the policy nor --data nor a "
             "README, and code scanning needs one",
@@ -247,19 +249,29 @@ def as_sarif(judged: Judged) -> str:
 
 def _sarif_finding(check: Check, policy: str) -> _Finding:
     """Make the finding of an open limit."""
-    level = "error" if check.outcome == "violated" and check.counts else "warning"
+    level = _sarif_level(check)
+    waiver = None if check.decision is None else check.decision.waiver
     outcome = check.word.capitalize()
     message = f"{outcome}: {check.sentence}."
     if check.decision is not None:
         # The reason of a violation may name the owner of a waiver that has ended; a finding names
         # nobody.
         reason = check.sentence
-        if check.outcome == "violated":
+        if check.outcome in ("violated", "waived"):
             reason = "the leak above the limit is confirmed"
         label = _metric_label(check.attack, check.metric)
         numbers = f"{compared(check.decision)} of policy {policy}"
         message = f"{outcome}: {label}: {numbers}; {reason}."
-    return _Finding(check.attack, check.metric, level, message)
+    if check.outcome != "waived":
+        waiver = None
+    return _Finding(check.attack, check.metric, level, message, waiver)
+
+
+def _sarif_level(check: Check) -> str:
+    """Return the level of an open or waived limit."""
+    if check.outcome == "waived":
+        return "note"
+    return "error" if check.outcome == "violated" and check.counts else "warning"
 
 
 def _metric_label(attack: str, metric: str) -> str:
@@ -304,12 +316,25 @@ def _sarif_result(finding: _Finding, data: str, place: str) -> dict[str, Any]:
         "artifactLocation": {"uri": quote(place), "uriBaseId": "%SRCROOT%"},
         "region": {"startLine": 1},
     }
-    return {
+    result: dict[str, Any] = {
         "ruleId": finding.rule,
         "level": finding.level,
         "message": {"text": _escape_sarif(finding.message)},
         "locations": [{"physicalLocation": location}],
         "partialFingerprints": dict.fromkeys(FINGERPRINTS, fingerprint),
+    }
+    if finding.waiver is not None:
+        result["suppressions"] = [_suppression(finding.waiver)]
+    return result
+
+
+def _suppression(waiver: Waiver) -> dict[str, str]:
+    """Return a waiver as SARIF has it: its reason, measure and last day, without the person."""
+    justification = f"{waiver.reason}; instead: {waiver.measure}; until {waiver.expires}"
+    return {
+        "kind": "external",
+        "status": "accepted",
+        "justification": printable(justification),
     }
 
 
