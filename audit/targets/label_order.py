@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
-from scipy.stats import binomtest
 
 from audit.arrays import Ints
 from audit.measurements import LABEL_ORDER, Check
@@ -88,6 +86,8 @@ def match_names(counts: Ints) -> Ints:
     Returns:
         Shape (n_labels,): number of the name of each output.
     """
+    from scipy.optimize import linear_sum_assignment
+
     preferring_own = 2 * counts + np.eye(len(counts), dtype=np.int64)
     _, names = linear_sum_assignment(preferring_own, maximize=True)
     return np.asarray(names, np.int64)
@@ -120,6 +120,8 @@ def _is_clear(counts: Ints, output: int, name: int) -> bool:
 
 def _p_of_names(pages: Sequence[P], names: Ints, score: Score[P]) -> float:
     """Return the p-value of a sign test of the pages that the matched names make better."""
+    from scipy.stats import binomtest
+
     better = 0
     worse = 0
     for page in pages:

@@ -196,7 +196,7 @@ FINGERPRINTS = ("docauditLimit/v1", "primaryLocationLineHash")
 """Names of the one fingerprint: ours, and the only one that GitHub matches alerts by."""
 # Left out, it is made of the line: every change of a limit would close an alert and open another.
 _SEVERITIES = {"error": "8.0", "warning": "5.0", "note": "3.0"}
-"""`security-severity`, which GitHub shows as high, medium and low: neither is a score of this model's
+"""`security-severity`, which GitHub shows as high, medium and low: none is a score of this model's
 leak."""
 
 
@@ -223,11 +223,9 @@ def as_sarif(judged: Judged) -> str:
     Raises:
         RenderError: there is something to report, and no file of the repository to report it at.
     """
-    policy = judged.verdict.policy
-    findings = [_sarif_finding(check, policy) for check in judged.checks if check.outcome in OPEN]
-    waived = [_sarif_finding(check, policy) for check in judged.checks if check.outcome == "waived"]
+    findings = _sarif_findings(judged, OPEN)
     if judged.place is not None:
-        findings += waived
+        findings += _sarif_findings(judged, ("waived",))
     elif findings:
         raise RenderError(
             "no SARIF was written: the repository holds neither the policy nor --data nor a "
@@ -245,6 +243,12 @@ def as_sarif(judged: Judged) -> str:
         "results": [_sarif_result(finding, data, judged.place or "") for finding in findings],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+
+
+def _sarif_findings(judged: Judged, outcomes: Sequence[Outcome]) -> list[_Finding]:
+    """List the findings of the checks with some outcomes."""
+    policy = judged.verdict.policy
+    return [_sarif_finding(check, policy) for check in judged.checks if check.outcome in outcomes]
 
 
 def _sarif_finding(check: Check, policy: str) -> _Finding:
