@@ -26,6 +26,7 @@ from audit.importers.interface import REPORT_NAME, Importer
 from audit.importers.locate import QUALITIES
 from audit.importers.registry import FORMATS
 from audit.importers.request import ImportRequest
+from audit.importers.sheets import holds_sheets
 from audit.importers.source import Options
 from audit.workflows import init as door
 
@@ -259,10 +260,13 @@ def _columns_of(option: str | None) -> dict[str, str]:
 
 
 def _choose_destination(out: Path | None, place: Path, importer: Importer) -> Path:
-    """Return the folder of the new data set; plain pages become one where they are."""
+    """Return the folder of the new data set; plain pages become one where they are.
+
+    A TIFF of several pages takes a file for each, and so a folder beside.
+    """
     if out is not None:
         return out
-    if importer.whole:
+    if importer.whole and not (place.is_dir() and holds_sheets(place)):
         return place
     return door.place_beside(place)
 

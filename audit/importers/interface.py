@@ -226,6 +226,7 @@ class Importer(ABC):
         if isinstance(division.rule, NamedMembers) and len(groups) == 1:
             division.rule.refuse_shared(page.path for page in pages)
         usable_pages = [page for page in pages if page.name in documents]
+        division = replace(division, rule=_with_pages(division.rule, usable_pages))
         splits = _divide(usable_pages, report, division)
         demands = divide.demands(division.rule, report.documents["member"], has_official=self.parts)
         report.documents["left out"] = len(pages) - len(splits)
@@ -385,6 +386,17 @@ def _divide(pages: Sequence[Page], report: ImportReport, division: _Division) ->
     report.duplicates = [group for group in same_image if len(group) > 1]
     report.documents = {split: list(splits.values()).count(split) for split in SPLITS}
     return splits
+
+
+def _with_pages(rule: divide.Rule, pages: Sequence[Page]) -> divide.Rule:
+    """Return a rule, with the pages of documents that it names in the place of these."""
+    if not isinstance(rule, NamedMembers):
+        return rule
+    ids: dict[str, list[str]] = {}
+    for page in pages:
+        if page.source is not None:
+            ids.setdefault(page.source, []).append(page.name)
+    return rule.with_pages(ids)
 
 
 def _divide_by_provider(

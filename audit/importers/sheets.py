@@ -1,7 +1,8 @@
 """Documents of several pages: PDFs beside one word file, and images of several pages."""
 
 from collections.abc import Iterator, Mapping
-from pathlib import PurePosixPath
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
 
 from audit.corpus.images import decode_pages, page_count
 from audit.errors import ManifestError
@@ -35,6 +36,15 @@ def pages_of_image(source: Source, path: str) -> Iterator[Page]:
         yield from _completed(source, pages, path)
     else:
         yield source.page(path)
+
+
+def holds_sheets(folder: Path) -> bool:
+    """Test whether a TIFF in a folder has several pages; one that cannot be read has none."""
+    for path in files_in(folder, _TIFF):
+        with suppress(ManifestError):
+            if page_count(folder / path) > 1:
+                return True
+    return False
 
 
 def split_image(source: Source, path: str) -> list[Page]:
