@@ -153,8 +153,8 @@ def _path_of(name: str) -> PurePath:
 def read_names(path: Path, option: str) -> tuple[str, ...]:
     """Read the names of documents from a file.
 
-    One id or file name a line, or several with `;` between them; of a table the first column with a
-    name of `NAMES["documents"]`, else the only column; in `.json` a list, in `.jsonl` a line each, of names
+    One id or file name a line, or several with `;` between them; of a table the first column with
+    a name of `NAMES["documents"]`, else the only column; in `.json` a list, in `.jsonl` a line each, of names
     or of objects with such a key.
 
     Args:
