@@ -154,8 +154,8 @@ def read_names(path: Path, option: str) -> tuple[str, ...]:
     """Read the names of documents from a file.
 
     One id or file name a line, or several with `;` between them; of a table the first column with
-    a name of `NAMES["documents"]`, else the only column; in `.json` a list, in `.jsonl` a line each, of names
-    or of objects with such a key.
+    a name of `NAMES["documents"]`, else the only column; in `.json` a list, in `.jsonl` a line
+    each, of names or of objects with such a key.
 
     Args:
         path: UTF-8 or UTF-16.

@@ -1,4 +1,4 @@
-"""Lists of members as programs and people write them: marks, separators, paths of Windows, scans."""
+"""Lists of members as programs and people write them: with marks, separators and scans."""
 
 from collections.abc import Sequence
 from pathlib import Path
