@@ -9,12 +9,13 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from audit.errors import EngineError, RenderError, UsageError
 from audit.files import EVIDENCE, write_atomically
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord
+from audit.report.crops import PageCrops, corpus_of
 from audit.report.html import html
 
 if TYPE_CHECKING:  # A report shows no page.
@@ -28,8 +29,25 @@ OWNER = "scan.json"
 """Which scan the evidence is of."""
 RECOVERED_WAYS = ("exact", "exact_in_any_attempt", "extracted", "near")
 """Names in the evidence under which an attack says that a value came out."""
-Table = tuple[list[str], list[list[str]]]
-"""Names of columns, and rows of text."""
+
+
+class RevealedRow(NamedTuple):
+    """A line of the evidence: its cells as text, and the place of its value as a data URL."""
+
+    cells: list[str]
+    picture: str
+
+
+class RevealedTable(NamedTuple):
+    """The evidence of an attack: names of its columns, and its rows."""
+
+    names: list[str]
+    rows: list[RevealedRow]
+
+    @property
+    def has_pictures(self) -> bool:
+        """Tell whether any row has a picture."""
+        return any(row.picture for row in self.rows)
 
 
 def write_revealed(
@@ -54,7 +72,11 @@ def write_revealed(
     """
     folder = evidence or out / EVIDENCE
     _refuse_another_scan(record, folder)
-    rows = read_recovered(folder / RECOVERED)
+    crops = PageCrops(corpus_of(record, folder / OWNER))
+    rows = {
+        attack: _make_table(attack_rows, crops)
+        for attack, attack_rows in read_recovered(folder / RECOVERED).items()
+    }
     text = html(record, verdict, policy, revealed=rows)
     path = folder / NAME
     try:
@@ -109,8 +131,8 @@ def _refuse_another_scan(record: AuditRecord, evidence: Path) -> None:
         )
 
 
-def read_recovered(path: Path) -> dict[str, Table]:
-    """Read the evidence as a table for each attack: what came out first, members before others.
+def read_recovered(path: Path) -> dict[str, list[dict[str, Any]]]:
+    """Read the lines of the evidence by attack: what came out first, members before others.
 
     Raises:
         RenderError: the file is missing, or every line that is no JSON object of an attack, by
@@ -137,8 +159,7 @@ def read_recovered(path: Path) -> dict[str, Table]:
     if problems:
         raise RenderError(problems, hint)
     return {
-        attack: _make_table(sorted(attack_rows, key=_evidence_sort_key))
-        for attack, attack_rows in rows.items()
+        attack: sorted(attack_rows, key=_evidence_sort_key) for attack, attack_rows in rows.items()
     }
 
 
@@ -167,13 +188,22 @@ def _says_recovered(attempt: Mapping[str, Any]) -> bool:
     return any(attempt.get(way) is True for way in RECOVERED_WAYS)
 
 
-def _make_table(rows: list[dict[str, Any]]) -> Table:
-    """Make a table of rows, a column for each name that any of them has."""
+def _make_table(rows: Sequence[Mapping[str, Any]], crops: PageCrops) -> RevealedTable:
+    """Make a table of rows, a column for each name that any of them has.
+
+    Values that came out have a picture of their place, the first ones first.
+    """
     names: dict[str, None] = {}
     for row in rows:
         names.update(dict.fromkeys(row))
     columns = [*names]
-    return columns, [_format_row(row, columns) for row in rows]
+    lines = []
+    for row in rows:
+        picture = ""
+        if _is_recovered(row):
+            picture = crops.picture_of(row)
+        lines.append(RevealedRow(_format_row(row, columns), picture))
+    return RevealedTable(columns, lines)
 
 
 def _format_row(row: Mapping[str, Any], columns: Sequence[str]) -> list[str]:

@@ -1,5 +1,6 @@
 """The annex in a browser: readable at every size and in the dark, searched without a server, and nothing leaves it."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import printed
 import pytest
 
 from audit.report.html import html
+from audit.report.revealed import write_revealed
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -221,3 +223,22 @@ def test_what_is_printed_keeps_its_colours_and_shows_what_was_folded(chromium, r
     text = "".join(printed.texts(tmp_path / "printed.pdf"))
     assert "Where values leak" in text, "all tabs are printed"
     assert "excess_hamming.unique" in text
+
+
+def test_recovered_values_are_sorted_and_filtered(chromium, tmp_path):
+    evidence = tmp_path / "evidence"
+    evidence.mkdir()
+    row = {"attack": "reconstruction", "split": "member", "exact": True}
+    lines = [{**row, "document": f"r{number}", "value": str(10 * number)} for number in range(9)]
+    (evidence / "recovered.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    path = write_revealed(*examples.violated(), tmp_path)
+    page, asked, complaints = opened(chromium, path.as_uri())
+    page.get_by_role("tab", name="Leaks").click()
+    head = page.locator("#revealed th", has_text="Value")
+    head.locator("button").click()
+    head.locator("button").click()
+    assert page.locator("#revealed tbody tr").first.inner_text().split()[-1] == "80"
+    page.locator("#revealed .filter input").fill("member r7")
+    assert page.locator("#revealed .filter output").inner_text() == "1 of 9 rows"
+    assert page.locator("#revealed tbody tr:visible").count() == 1
+    assert (len(asked), complaints) == (1, [])
