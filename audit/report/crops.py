@@ -60,8 +60,8 @@ class PageCrops:
             document = self._corpus.document(str(row.get("document")))
         except KeyError:
             return ""
-        words = _words_of(document, row)
-        boxes = [box for box in (document.words[index].box for index in words) if box]
+        words = [document.words[index] for index in _words_of(document, row)]
+        boxes = [word.box for word in words if word.box is not None]
         if not boxes or document.image is None:
             return ""
         try:

@@ -1,4 +1,4 @@
-"""Places of values on their pages: cut for the owner's report, from the data set that was scanned."""
+"""Places of values on their pages, cut for the owner's report from the data set of the scan."""
 
 import base64
 import dataclasses
