@@ -9,6 +9,7 @@ from typing import Literal
 
 from audit.attacks.interface import Sides
 from audit.policy.checks import LEVEL
+from audit.policy.grounds import Urgency
 from audit.stats.power import MetricKind, pass_power
 
 
@@ -271,6 +272,13 @@ class Plan:
         return Joint(tuple(resolved), joint_chance(chances), tuple(blocked))
 
     @property
+    def first_cause(self) -> Urgency | None:
+        """Return the most urgent cause that keeps a limit on models open; None without any."""
+        cost_of = {cost.attack: cost for cost in self.costs}
+        causes = [_cause_of(limit, cost_of.get(limit.attack)) for limit in self.limits]
+        return min((cause for cause in causes if cause is not None), default=None)
+
+    @property
     def leaks(self) -> SmallestLeaks | None:
         """Return the smallest leaks of documents that a scan confirms.
 
@@ -286,6 +294,31 @@ class Plan:
     def enough(self) -> Enough | None:
         """Return how many documents are enough for all limits; None where more do not help."""
         return enough_documents(self.joint)
+
+
+URGENCY: Mapping[Outlook, Urgency] = {
+    "confounded": Urgency.OTHER_ALARM,
+    "cannot pass": Urgency.REFERENCE,
+    "too small": Urgency.DOCUMENTS,
+    "blind check too weak": Urgency.DOCUMENTS,
+    "lacks": Urgency.DOCUMENTS,
+}
+"""How urgent that is what keeps a limit open, as a scan ranks it; a lacking reference is more."""
+
+
+def _cause_of(limit: LimitPlan, cost: Cost | None) -> Urgency | None:
+    """Return the most urgent cause that keeps a limit on models open; None without any."""
+    if limit.about_text or limit.excused:
+        return None
+    outcomes = {outcome for outcome, _ in limit.blockers}
+    if "inapplicable" in outcomes:
+        if len(outcomes) > 1:
+            return Urgency.POLICY
+        return None
+    causes = [URGENCY[outcome] for outcome in outcomes & URGENCY.keys()]
+    if "lacks" in outcomes and cost is not None and cost.lacks is not None and not cost.by_data:
+        causes.append(Urgency.REFERENCE)
+    return min(causes, default=None)
 
 
 def _is_of_documents(limit: LimitPlan, kind: str) -> bool:
