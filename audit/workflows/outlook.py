@@ -50,6 +50,11 @@ class Cost:
     untimed: str = ""
     share: float = 1.0
 
+    @property
+    def lacks_reference(self) -> bool:
+        """Test whether the attack cannot do without a reference that nobody gave."""
+        return self.lacks is not None and not self.by_data
+
 
 Outlook = Literal[
     "decides",
@@ -275,7 +280,8 @@ class Plan:
     def first_cause(self) -> Urgency | None:
         """Return the most urgent cause that keeps a limit on models open; None without any."""
         cost_of = {cost.attack: cost for cost in self.costs}
-        causes = [_cause_of(limit, cost_of.get(limit.attack)) for limit in self.limits]
+        judged = [limit for limit in self.limits if not limit.about_text and not limit.excused]
+        causes = [_cause_of(limit, cost_of.get(limit.attack)) for limit in judged]
         return min((cause for cause in causes if cause is not None), default=None)
 
     @property
@@ -308,15 +314,13 @@ URGENCY: Mapping[Outlook, Urgency] = {
 
 def _cause_of(limit: LimitPlan, cost: Cost | None) -> Urgency | None:
     """Return the most urgent cause that keeps a limit on models open; None without any."""
-    if limit.about_text or limit.excused:
-        return None
     outcomes = {outcome for outcome, _ in limit.blockers}
     if "inapplicable" in outcomes:
         if len(outcomes) > 1:
             return Urgency.POLICY
         return None
     causes = [URGENCY[outcome] for outcome in outcomes & URGENCY.keys()]
-    if "lacks" in outcomes and cost is not None and cost.lacks is not None and not cost.by_data:
+    if "lacks" in outcomes and cost is not None and cost.lacks_reference:
         causes.append(Urgency.REFERENCE)
     return min(causes, default=None)
 
