@@ -104,7 +104,7 @@ def _identity(result: Result) -> str:
     """Hash a result as its attack returned it, without what the checks of the scan change."""
     result = replace(result, checks=(), confounded=None, unvouched=False)
     content = _RESULT.dump_python(result, mode="json")
-    # Evidence of versions before 0.16 knows no such fields.
+    # Evidence of versions before 0.14 knows no such fields.
     for newer in ("breakdowns", "people"):
         content.pop(newer)
     text = json.dumps(content, sort_keys=True)

@@ -317,6 +317,16 @@ def test_values_that_are_not_finite_on_one_side_are_left_out_on_both(tmp_path):
         assert np.isfinite(found.difference.value)
 
 
+def test_values_beside_a_record_without_groups_are_still_read(tmp_path):
+    older = {
+        "result": "d914bbaf64b315b1322e22f17f59fe46df7068ea29fac00e104d5a745f5f2ece",
+        "metrics": {},
+    }
+    (tmp_path / "units-reconstruction.json").write_text(json.dumps(older))
+    assert read_scores(tmp_path, Result("reconstruction")) == {}
+    assert read_scores(tmp_path, Result("reconstruction", dtype="bfloat16")) is None
+
+
 def test_other_references_are_noted(tmp_path):
     found = compared(tmp_path, LEAKS, with_reference(QUIET))
     assert any("references differ (auxiliary)" in note for note in found.notes)
