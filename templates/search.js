@@ -56,8 +56,8 @@
   // Tables with a head: a phone shows each row as a card, so that every cell needs its column's name.
   for (const table of all("main table")) {
     const heads = [];
-    for (const cell of all("thead th, thead td", table)) for (let n = 0; n < cell.colSpan; n += 1) heads.push(cell.textContent.trim());
-    if (heads.length === 0 || table.closest(".scroll")) continue;
+    for (const cell of all("thead th, thead td", table)) for (let n = 0; n < cell.colSpan; n += 1) heads.push(cell.querySelector("svg") ? "" : cell.textContent.trim());
+    if (heads.length === 0 || (table.closest(".scroll") && !table.classList.contains("questions"))) continue;
     table.classList.add("stack");
     table.setAttribute("role", "table");
     for (const part of all("thead, tbody", table)) part.setAttribute("role", "rowgroup");
