@@ -9,9 +9,10 @@ import json
 import os
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -20,6 +21,15 @@ from audit.corpus.folding import fold
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 ROOT = Path(os.environ.get("DOCAUDIT_SAMPLE_SCANS", "/nonexistent"))
 SCANS = sorted(path.parent for path in ROOT.glob("*-*/record.json"))
+KINDS = {
+    "People": "person",
+    "Organisations": "organization",
+    "Addresses and places": "location",
+    "Dates and times": "datetime",
+    "Amounts of money": "amount",
+    "Numbers and codes": "code",
+    "Contact details": "contact",
+}
 TITLES = {
     "reconstruction": "Restoring blacked-out values",
     "attribute_inference": "Picking a hidden value from a list",
@@ -39,12 +49,13 @@ class Scan:
             (folder / "report.html").read_text(),
             flags=re.S,
         )
+        page = re.sub(r"(?<=</t[dh]>)", " ", page)
         self.text = re.sub(
             r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", "", page)).replace("\u00a0", " ")
         )
-        self.page_one = self.text.partition("What an attacker gets")[2].partition("Residual risk")[
-            0
-        ]
+        # The tabs name sections, and page one begins with the number of the audit.
+        summary = self.text.partition("Privacy audit DA-")[2]
+        self.page_one = summary.partition("Decision The stamp")[0]
         self.findings = self.text.rpartition("Detailed findings")[2].partition(
             "Results against each limit"
         )[0]
@@ -214,6 +225,64 @@ def test_the_share_of_values_rebuilt_is_that_of_the_journal(scan: Scan) -> None:
             deciding.append(suffix)
     assert any(counted[suffix] in scan.page_one for suffix in deciding)
     assert any(f"at least {counted[suffix]} values" in scan.findings for suffix in methods[:2])
+
+
+def test_kinds_and_documents_that_gave_values_back_are_those_of_the_journal(scan: Scan) -> None:
+    told = re.search(
+        r"([\d,]+) values in all, of ([\d,]+) training documents\. ([\d,]+) were", scan.page_one
+    )
+    if "reconstruction" not in scan.outcomes or told is None:
+        return
+    recounts = [_restored(scan, method) for method in ("", "lowest_loss")]
+    shown = tuple(int(number.replace(",", "")) for number in told.groups())
+    assert shown in [recount.totals for recount in recounts]
+    recount = next(recount for recount in recounts if recount.totals == shown)
+    listed = re.findall(
+        r"([A-Z][a-z ]+) ([\d,]+) of ([\d,]+)(?= [\d.]+ %)",
+        scan.page_one.partition("Values that came back")[2],
+    )
+    assert listed
+    for label, hits, tried in listed:
+        if label != "Other kinds":
+            kind = KINDS[label]
+            assert (int(hits), int(tried)) == (recount.hits[kind], recount.tried[kind]), label
+    assert sum(int(hits) for _, hits, _ in listed) == shown[0]
+
+
+class Recount(NamedTuple):
+    """Values of one document alone that a way of choosing restored, and those that it tried."""
+
+    hits: Counter[str]
+    tried: Counter[str]
+    documents: set[str]
+    tried_documents: set[str]
+
+    @property
+    def totals(self) -> tuple[int, int, int]:
+        """Values restored, documents that gave one back, documents that were tried."""
+        return self.hits.total(), len(self.documents), len(self.tried_documents)
+
+
+def _restored(scan: Scan, method: str) -> Recount:
+    """Count from the journal what a way of choosing restored on documents of training."""
+    texts = []
+    for document in scan.documents.values():
+        words = [word["text"] for word in document["words"]]
+        texts.append(fold(" ".join(words)))
+    recount = Recount(Counter(), Counter(), set(), set())
+    for (name, entity_id, *_), outcome in scan.of("reconstruction", "member"):
+        document = scan.documents[name]
+        entity = next(row for row in document["entities"] if row["id"] == entity_id)
+        value = _value(document, entity)
+        if sum(value in text for text in texts) != 1:
+            continue
+        chosen = outcome["methods"][method] if method else outcome
+        recount.tried[entity["category"]] += 1
+        recount.tried_documents.add(name)
+        if chosen["attack"][0]["tokens"] == outcome["truth"]:
+            recount.hits[entity["category"]] += 1
+            recount.documents.add(name)
+    return recount
 
 
 def _measurements(scan: Scan, attack: str) -> list[dict[str, Any]]:
