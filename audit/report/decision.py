@@ -16,16 +16,21 @@ from audit.policy import Decision, Overall, Verdict
 from audit.record import AuditRecord
 from audit.report import numbers
 from audit.report.answer import explanation, headline, headline_row
+from audit.report.facts.actions import Recommendation
 from audit.report.facts.definitions import Facts, KindFacts, QuestionFacts
 from audit.report.facts.scale import ScaleFacts
 from audit.report.labels import LABELS
 from audit.report.leaks import findings_outside, looser_policy
 from audit.report.owner import OwnerFact, Title, owner_facts, title_of
 from audit.report.residual import unexamined
-from audit.report.room import Room, room_for
+from audit.report.room import Room, Words, share_out
 from audit.report.tables import RAN_LABELS, DecisionRow, decision_row
 
 MOST_CONSEQUENCES = 2
+DECLARED_SIGNS = 250
+LEGEND_SIGNS = 150
+TEXT_SIGNS = 130
+"""Letters of sentences of the page that the template writes."""
 STAMPS = LABELS["stamps"]
 
 
@@ -95,7 +100,9 @@ class DecisionView:
         questions: the worst first, as many as the page holds.
         leak: what the leak of a row is, from both of its columns.
         more_questions: how many it does not hold.
-        most_actions: how many countermeasures the page holds.
+        actions: the first countermeasures to take.
+        meanwhile: what keeps attackers away until then; at most one.
+        in_column: whether what the audit does not say stands beside the actions.
         attacker: what the attackers have whose leak is confirmed, else all that were tried.
         kinds: kinds of values that came back; empty where none did.
         kinds_sum: one sentence that adds them up, and says on how many documents they stand.
@@ -115,7 +122,9 @@ class DecisionView:
     questions: tuple[Question, ...]
     leak: str
     more_questions: int
-    most_actions: int
+    actions: tuple[Recommendation, ...]
+    meanwhile: tuple[Recommendation, ...]
+    in_column: bool
     attacker: str
     kinds: tuple[KindRow, ...]
     kinds_sum: str
@@ -134,11 +143,23 @@ def decision_view(facts: Facts) -> DecisionView:
     questions = [_question(facts, row) for row in facts.rows]
     title = title_of(record)
     owner = owner_facts(record)
-    room = room_for(
-        title.text,
-        [fact.value for fact in owner],
-        [(question.question, question.tried) for question in questions],
+    not_tested = tuple(gap.title for gap in unexamined(record, verdict).gaps)
+    actions = [action for action in facts.actions if not action.limits_access]
+    meanwhile = [action for action in facts.actions if action.limits_access]
+    words = Words(
+        title=title.text,
+        facts=[fact.value for fact in owner],
+        headline=headline(facts),
+        sentences=[*_consequences(facts), explanation(facts)],
+        notes=[*_notes_of_page(facts)],
+        rows=[(question.question, question.tried, question.note) for question in questions],
+        n_kinds=sum(kind.came_back > 0 for kind in facts.kinds),
+        kinds_sum=_kinds_sum(facts),
+        actions=[f"{action.remedy.name}. {action.effect}" for action in actions],
+        until_then="".join(f"{item.remedy.name}. {item.effect}" for item in meanwhile[:1]),
+        not_said="; ".join(not_tested) + DECLARED_SIGNS * " ",
     )
+    room = share_out(words)
     return DecisionView(
         number=_report_number(record, verdict),
         title=title,
@@ -153,11 +174,13 @@ def decision_view(facts: Facts) -> DecisionView:
         questions=tuple(questions[: room.rows]),
         leak=_leak_sentence(facts.rows[: room.rows]),
         more_questions=max(0, len(questions) - room.rows),
-        most_actions=room.actions,
+        actions=tuple(actions[: room.actions]),
+        meanwhile=tuple(meanwhile[:1]),
+        in_column=room.in_column,
         attacker=_attacker(facts),
         kinds=tuple(_kind_rows(facts, room)),
         kinds_sum=_kinds_sum(facts),
-        not_tested=tuple(gap.title for gap in unexamined(record, verdict).gaps),
+        not_tested=not_tested,
     )
 
 
@@ -195,6 +218,16 @@ def _report_number(record: AuditRecord, verdict: Verdict) -> str:
     ]
     digest = hashlib.sha256(" ".join(names).encode()).hexdigest()
     return f"DA-{record.timing.finished[:10]}-{digest[:6]}"
+
+
+def _notes_of_page(facts: Facts) -> Iterator[str]:
+    """Yield the paragraphs that take the width of the page, as long as the page has them."""
+    verdict = facts.verdict
+    yield f"{_attacker(facts)} {LEGEND_SIGNS * ' '} {verdict.policy}"
+    if verdict.text and facts.record.target.is_model:
+        yield f"{verdict.text_reason} {TEXT_SIGNS * ' '}"
+    if facts.leaves_findings:
+        yield LEGEND_SIGNS * " "
 
 
 def _question(facts: Facts, row: QuestionFacts) -> Question:

@@ -1,24 +1,82 @@
-"""Share out the lines of page one, so that it stays one page whatever there is to say."""
+"""Share out the lines of page one, so that it stays one page whatever there is to say.
+
+Lines are estimated from letters: page one has no typesetter of its own, and WeasyPrint would take
+seconds to try. `tests/report/test_report_files.py` draws pages at the edge.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
+LINES = 48.0
+"""Lines of text that the page holds beside its headings and the decision."""
+SIGNS = {
+    "title": 46,
+    "fact": 23,
+    "headline": 62,
+    "sentence": 88,
+    "question": 25,
+    "small": 29,
+    "column": 48,
+    "action": 43,
+    "page": 104,
+}
+"""Letters that fit on one line of each part, at the least, in the shipped typeface."""
 MOST_ROWS = 4
-"""Questions that page one shows at most, the worst first; the pages behind it hold the others."""
-LINES = 18
-"""Lines that title, owner's facts and questions may take together."""
-SIGNS_OF_TITLE = 48
-SIGNS_OF_FACT = 22
-SIGNS_OF_QUESTION = 26
-SIGNS_OF_SMALL = 30
-"""Letters that fit on one line of each (measured on the shipped typeface, at the least)."""
-MOST_KINDS = {11: 6, 14: 5, 15: 3}
-"""Kinds of values that fit where the parts above take at most so many lines; none where more."""
-MOST_ACTIONS = {11: 3, 15: 2, LINES: 1}
-"""Countermeasures that fit, in the same way."""
+KINDS_AND_ACTIONS = (
+    (6, 2),
+    (5, 2),
+    (4, 2),
+    (3, 2),
+    (4, 1),
+    (3, 1),
+    (2, 1),
+    (0, 2),
+    (0, 1),
+    (0, 0),
+)
+"""Kinds of values and countermeasures on the page, the fullest page first."""
+HEADLINE = 1.4
+KIND = 1.65
+ACTION_SPACE = 1.25
+"""Lines that a line of the first sentence, a kind of values and the end of an action take."""
+STAMP = 6.5
+"""Lines of the stamp, which the sentences beside it fill."""
+HEADING = 2.0
+NOTE_SPACE = 1.0
+
+
+@dataclass(frozen=True)
+class Words:
+    """The texts of page one, before any is left out.
+
+    Attributes:
+        title: title of the report.
+        facts: the owner's facts.
+        headline: the first sentence.
+        sentences: those below it.
+        notes: paragraphs of the width of the page.
+        rows: question, small print and note of each row, the worst first.
+        n_kinds: kinds of values that came back.
+        kinds_sum: the sentence that adds them up.
+        actions: countermeasures with their effects.
+        until_then: what keeps attackers away meanwhile.
+        not_said: what the audit does not say.
+    """
+
+    title: str
+    facts: Sequence[str]
+    headline: str
+    sentences: Sequence[str]
+    notes: Sequence[str]
+    rows: Sequence[tuple[str, str, str]]
+    n_kinds: int
+    kinds_sum: str
+    actions: Sequence[str]
+    until_then: str
+    not_said: str
 
 
 @dataclass(frozen=True)
@@ -27,44 +85,71 @@ class Room:
 
     Attributes:
         rows: questions.
-        kinds: kinds of values that came back.
+        kinds: kinds of values that came back; 0: they are left out, with their sum.
         actions: countermeasures.
+        in_column: whether what the audit does not say has room beside the actions.
     """
 
     rows: int
     kinds: int
     actions: int
+    in_column: bool = True
 
 
-def room_for(title: str, facts: Sequence[str], rows: Sequence[tuple[str, str]]) -> Room:
-    """Return how much of each part page one has room for.
-
-    Args:
-        title: title of the report.
-        facts: the owner's facts, as they are shown.
-        rows: question and small print of each question, the worst first.
-    """
-    used = lines_of(title, SIGNS_OF_TITLE)
-    used += max((lines_of(fact, SIGNS_OF_FACT) for fact in facts), default=0) or 1
-    n_rows = 0
-    for question, small_print in rows[:MOST_ROWS]:
-        needed = lines_of(question, SIGNS_OF_QUESTION) + lines_of(small_print, SIGNS_OF_SMALL)
-        needed = max(needed, 2)
-        if n_rows and used + needed > LINES:
-            break
-        used += needed
-        n_rows += 1
-    return Room(n_rows, _most(MOST_KINDS, used), _most(MOST_ACTIONS, used))
+def share_out(words: Words) -> Room:
+    """Return how much of each part fits, the least important part cut first."""
+    room = Room(0, 0, 0)
+    for room in _from_most_to_least(words):
+        if _lines_of_page(words, room) <= LINES:
+            return room
+    return room
 
 
-def lines_of(text: str, signs: int) -> int:
-    """Return how many lines a text takes, of so many letters each."""
-    return math.ceil(len(text) / signs)
+def _from_most_to_least(words: Words) -> Iterator[Room]:
+    """Yield ever less: kinds and actions by turns, then rows."""
+    for n_rows in range(min(MOST_ROWS, len(words.rows)), -1, -1):
+        for n_kinds, n_actions in KINDS_AND_ACTIONS:
+            room = Room(n_rows, min(n_kinds, words.n_kinds), min(n_actions, len(words.actions)))
+            yield from _places(room)
 
 
-def _most(allowed: dict[int, int], used: int) -> int:
-    """Return what fits where so many lines are used; 0 where nothing does."""
-    for lines, number in allowed.items():
-        if used <= lines:
-            return number
-    return 0
+def _places(room: Room) -> Iterator[Room]:
+    """Yield the same with what is not said beside the actions, then below them."""
+    yield room
+    yield replace(room, in_column=False)
+
+
+def _lines_of_page(words: Words, room: Room) -> float:
+    """Estimate the lines that the page takes."""
+    lines = 1.7 * _lines(words.title, "title")
+    lines += max((_lines(fact, "fact") for fact in words.facts), default=1) or 1
+    box = HEADLINE * _lines(words.headline, "headline")
+    box += sum(1.2 * _lines(sentence, "sentence") for sentence in words.sentences)
+    lines += max(STAMP, box)
+    lines += sum(_lines(note, "page") for note in words.notes) + NOTE_SPACE * len(words.notes)
+    for question, small_print, note in words.rows[: room.rows]:
+        cells = _lines(question, "question") + _lines(small_print, "small")
+        lines += max(2.6, cells + 0.6)
+        if note:
+            lines += _lines(note, "page") + 0.4
+    lines += _lines_of_columns(words, room)
+    return lines
+
+
+def _lines_of_columns(words: Words, room: Room) -> float:
+    """Estimate the lines of both columns, and of what stands below them."""
+    left = 0.0
+    if room.kinds:
+        left = HEADING + KIND * room.kinds + _lines(words.kinds_sum, "column")
+    right = HEADING + _lines(words.until_then, "column") + 1 + ACTION_SPACE
+    for action in words.actions[: room.actions]:
+        right += _lines(action, "action") + ACTION_SPACE
+    if room.in_column:
+        left += HEADING + _lines(words.not_said, "column")
+        return max(left, right)
+    return max(left, right) + HEADING + _lines(words.not_said, "page")
+
+
+def _lines(text: str, part: str) -> int:
+    """Return how many lines a text takes in a part of the page."""
+    return math.ceil(len(text) / SIGNS[part])

@@ -305,27 +305,34 @@ def _short_effect(remedy: Remedy, support: _Support) -> str:
 def _measured_effect(support: _Support) -> str:
     """Say leak, price and verdict of the best comparison on this model."""
     best = _best_comparison(support)
-    changes = []
-    for decision in support.violated:
-        effect = best.effect(decision.limit.attack, decision.limit.metric)
-        if effect is not None and isinstance(effect.after, Estimate):
-            changes.append(_plain_change(effect))
-            break
-    changes += [_plain_change(effect) for effect in best.usefulness[:1]]
+    changes = [*_leak_change(support.violated, best)]
+    changes += [_usefulness_change(effect) for effect in best.usefulness[:1]]
     before = LABELS["verdicts"][best.verdict_before]
     after = LABELS["verdicts"][best.verdict_after]
     changes.append(f"{before} → {after}")
     return f"Measured on this model: {'; '.join(changes)}."
 
 
-def _plain_change(effect: Effect) -> str:
-    """Write the shortest label of a number, and the number before and after."""
-    report = text_of(effect.attack) if effect.attack else UTILITY
-    form = report.metric(effect.metric).form
-    label = report.short(effect.metric)
-    if not label.isupper():
-        label = label[:1].lower() + label[1:]
-    return f"{label} {show_value(effect.before, form)} → {show_value(effect.after, form)}"
+def _leak_change(violated: Sequence[Decision], best: MeasuredDefense) -> Iterator[str]:
+    """Write the first exceeded limit's number before and after, as the limit was decided."""
+    changes = {(change.attack, change.metric): change for change in best.limits}
+    for decision in violated:
+        limit = decision.limit
+        change = changes.get((limit.attack, limit.metric))
+        if change is None or change.before.value is None or change.after.value is None:
+            continue
+        metric = text_of(limit.attack).metric(limit.metric)
+        before = numbers.show(change.before.value, metric.form)
+        after = numbers.show(change.after.value, metric.form)
+        label = "AUC" if metric.kind == "auc" else "leak"
+        yield f"{label} {before} → {after}"
+        return
+
+
+def _usefulness_change(effect: Effect) -> str:
+    """Write a measure of usefulness before and after."""
+    form = UTILITY.metric(effect.metric).form
+    return f"usefulness {show_value(effect.before, form)} → {show_value(effect.after, form)}"
 
 
 def _relative_change(before: float, after: float, what: str) -> str:
