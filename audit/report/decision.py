@@ -141,29 +141,12 @@ def decision_view(facts: Facts) -> DecisionView:
     record = facts.record
     verdict = facts.verdict
     questions = [_question(facts, row) for row in facts.rows]
-    title = title_of(record)
-    owner = owner_facts(record)
     not_tested = tuple(gap.title for gap in unexamined(record, verdict).gaps)
-    actions = [action for action in facts.actions if not action.limits_access]
-    meanwhile = [action for action in facts.actions if action.limits_access]
-    words = Words(
-        title=title.text,
-        facts=[fact.value for fact in owner],
-        headline=headline(facts),
-        sentences=[*_consequences(facts), explanation(facts)],
-        notes=[*_notes_of_page(facts)],
-        rows=[(question.question, question.tried, question.note) for question in questions],
-        n_kinds=sum(kind.came_back > 0 for kind in facts.kinds),
-        kinds_sum=_kinds_sum(facts),
-        actions=[f"{action.remedy.name}. {action.effect}" for action in actions],
-        until_then="".join(f"{item.remedy.name}. {item.effect}" for item in meanwhile[:1]),
-        not_said="; ".join(not_tested) + DECLARED_SIGNS * " ",
-    )
-    room = share_out(words)
+    room = share_out(_words(facts, questions, not_tested))
     return DecisionView(
         number=_report_number(record, verdict),
-        title=title,
-        owner=owner,
+        title=title_of(record),
+        owner=owner_facts(record),
         outcome=facts.outcome,
         stamp=_stamp(facts),
         word=_outcome_word(facts),
@@ -174,13 +157,31 @@ def decision_view(facts: Facts) -> DecisionView:
         questions=tuple(questions[: room.rows]),
         leak=_leak_sentence(facts.rows[: room.rows]),
         more_questions=max(0, len(questions) - room.rows),
-        actions=tuple(actions[: room.actions]),
-        meanwhile=tuple(meanwhile[:1]),
+        actions=facts.lifting[: room.actions],
+        meanwhile=facts.limiting_access[:1],
         in_column=room.in_column,
         attacker=_attacker(facts),
         kinds=tuple(_kind_rows(facts, room)),
         kinds_sum=_kinds_sum(facts),
         not_tested=not_tested,
+    )
+
+
+def _words(facts: Facts, questions: Sequence[Question], not_tested: Sequence[str]) -> Words:
+    """Collect the texts of page one, before any is left out."""
+    owner = owner_facts(facts.record)
+    return Words(
+        title=title_of(facts.record).text,
+        facts=[fact.value for fact in owner],
+        headline=headline(facts),
+        sentences=[*_consequences(facts), explanation(facts)],
+        notes=[*_notes_of_page(facts)],
+        rows=[(question.question, question.tried, question.note) for question in questions],
+        n_kinds=sum(kind.came_back > 0 for kind in facts.kinds),
+        kinds_sum=_kinds_sum(facts),
+        actions=[action.in_short for action in facts.lifting],
+        until_then="".join(action.in_short for action in facts.limiting_access[:1]),
+        not_said="; ".join(not_tested) + DECLARED_SIGNS * " ",
     )
 
 

@@ -237,16 +237,20 @@ def test_kinds_and_documents_that_gave_values_back_are_those_of_the_journal(scan
     shown = tuple(int(number.replace(",", "")) for number in told.groups())
     assert shown in [recount.totals for recount in recounts]
     recount = next(recount for recount in recounts if recount.totals == shown)
-    listed = re.findall(
-        r"([A-Z][a-z ]+) ([\d,]+) of ([\d,]+)(?= [\d.]+ %)",
-        scan.page_one.partition("Values that came back")[2],
-    )
+    listed = listed_kinds(scan)
     assert listed
-    for label, hits, tried in listed:
-        if label != "Other kinds":
-            kind = KINDS[label]
-            assert (int(hits), int(tried)) == (recount.hits[kind], recount.tried[kind]), label
-    assert sum(int(hits) for _, hits, _ in listed) == shown[0]
+    others = listed.pop("Other kinds", (0, 0))
+    for label, counts in listed.items():
+        kind = KINDS[label]
+        assert counts == (recount.hits[kind], recount.tried[kind]), label
+    assert sum(hits for hits, _ in listed.values()) + others[0] == shown[0]
+
+
+def listed_kinds(scan: Scan) -> dict[str, tuple[int, int]]:
+    """The kinds of values on page one, with the number that came back and that was tried."""
+    section = scan.page_one.partition("Values that came back")[2]
+    rows = re.findall(r"([A-Z][a-z ]+) ([\d,]+) of ([\d,]+)(?= [\d.]+ %)", section)
+    return {label: (int(hits), int(tried)) for label, hits, tried in rows}
 
 
 class Recount(NamedTuple):

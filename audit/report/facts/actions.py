@@ -62,3 +62,8 @@ class Recommendation:
     def limits_access(self) -> bool:
         """Test whether it only keeps attackers away, so that no verdict changes."""
         return not self.remedy.lifts
+
+    @property
+    def in_short(self) -> str:
+        """Return its name and its effect, as page one shows them."""
+        return f"{self.remedy.name}. {self.effect}"

@@ -418,6 +418,16 @@ class Facts:
         return {row.attack: row for row in self.rows}
 
     @property
+    def lifting(self) -> tuple[Recommendation, ...]:
+        """Return the actions that may change the verdict, the first to do in front."""
+        return tuple(action for action in self.actions if not action.limits_access)
+
+    @property
+    def limiting_access(self) -> tuple[Recommendation, ...]:
+        """Return the actions that only keep attackers away, the first to do in front."""
+        return tuple(action for action in self.actions if action.limits_access)
+
+    @property
     def worst_kind(self) -> KindFacts | None:
         """Return the kind of which the largest share came back; None where none came back.
 

@@ -330,9 +330,12 @@ def _leak_change(violated: Sequence[Decision], best: MeasuredDefense) -> Iterato
 
 
 def _usefulness_change(effect: Effect) -> str:
-    """Write a measure of usefulness before and after."""
+    """Write the shortest label of a measure of usefulness, and it before and after."""
     form = UTILITY.metric(effect.metric).form
-    return f"usefulness {show_value(effect.before, form)} → {show_value(effect.after, form)}"
+    label = UTILITY.short(effect.metric)
+    if not label.isupper():
+        label = label[:1].lower() + label[1:]
+    return f"{label} {show_value(effect.before, form)} → {show_value(effect.after, form)}"
 
 
 def _relative_change(before: float, after: float, what: str) -> str:
