@@ -301,3 +301,19 @@ def test_the_sentence_says_that_usefulness_was_not_measured() -> None:
     assert "usefulness was not measured" in effect_sentence(
         compared("scrub", "passed", "passed", -0.7), ()
     )
+
+
+def test_the_leak_before_a_countermeasure_is_the_number_of_the_row() -> None:
+    record, verdict, _ = examples.violated()
+    (limit, *_) = [item.limit for item in verdict.decisions if item.outcome == "violated"]
+    measured = verdict.decisions[0].measured
+    assert measured is not None
+    assert limit.max is not None
+    comparison = compared("scrub", "violated", "undecided", -0.7)
+    use = LimitUse("violated", measured.value / limit.max, None)
+    changes = (LimitChange(limit.attack, limit.metric, use, LimitUse("passed", 0.0)),)
+    comparison = dataclasses.replace(comparison, limits=changes)
+    sanitise = {item.remedy.id: item for item in recommend(record, verdict, [comparison])}[
+        "sanitise"
+    ]
+    assert "leak 60 points → 0 points" in sanitise.effect.replace("\u00a0", " ")

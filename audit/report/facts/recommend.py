@@ -306,7 +306,7 @@ def _measured_effect(support: _Support) -> str:
     """Say leak, price and verdict of the best comparison on this model."""
     best = _best_comparison(support)
     changes = [*_leak_change(support.violated, best)]
-    changes += [_usefulness_change(effect) for effect in best.usefulness[:1]]
+    changes += [_describe_shortly(effect) for effect in best.usefulness[:1]]
     before = LABELS["verdicts"][best.verdict_before]
     after = LABELS["verdicts"][best.verdict_after]
     changes.append(f"{before} → {after}")
@@ -314,25 +314,41 @@ def _measured_effect(support: _Support) -> str:
 
 
 def _leak_change(violated: Sequence[Decision], best: MeasuredDefense) -> Iterator[str]:
-    """Write the first exceeded limit's number before and after, as the limit was decided."""
-    changes = {(change.attack, change.metric): change for change in best.limits}
+    """Write the first exceeded limit's number before and after.
+
+    A difference is that of the method that decides, as the row of page one has it.
+    """
     for decision in violated:
         limit = decision.limit
-        change = changes.get((limit.attack, limit.metric))
-        if change is None or change.before.value is None or change.after.value is None:
-            continue
         metric = text_of(limit.attack).metric(limit.metric)
-        before = numbers.show(change.before.value, metric.form)
-        after = numbers.show(change.after.value, metric.form)
-        label = "AUC" if metric.kind == "auc" else "leak"
-        yield f"{label} {before} → {after}"
-        return
+        used = _uses_of_limit(best, limit.attack, limit.metric)
+        if metric.form == "points" and limit.max is not None and used is not None:
+            values = [numbers.show(use * limit.max, metric.form) for use in used]
+            yield f"leak {values[0]} → {values[1]}"
+            return
+        effect = best.effect(limit.attack, limit.metric)
+        if effect is not None and isinstance(effect.after, Estimate):
+            yield _describe_shortly(effect)
+            return
 
 
-def _usefulness_change(effect: Effect) -> str:
-    """Write the shortest label of a measure of usefulness, and it before and after."""
-    form = UTILITY.metric(effect.metric).form
-    label = UTILITY.short(effect.metric)
+def _uses_of_limit(
+    comparison: MeasuredDefense, attack: str, metric: str
+) -> tuple[float, float] | None:
+    """Return how far a limit was used up before and after; None where either is not known."""
+    for change in comparison.limits:
+        if (change.attack, change.metric) == (attack, metric):
+            if change.before.value is None or change.after.value is None:
+                return None
+            return change.before.value, change.after.value
+    return None
+
+
+def _describe_shortly(effect: Effect) -> str:
+    """Write the shortest label of a number, and the number before and after."""
+    report = text_of(effect.attack) if effect.attack else UTILITY
+    form = report.metric(effect.metric).form
+    label = report.short(effect.metric)
     if not label.isupper():
         label = label[:1].lower() + label[1:]
     return f"{label} {show_value(effect.before, form)} → {show_value(effect.after, form)}"
