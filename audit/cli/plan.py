@@ -93,7 +93,7 @@ def _training_lines(plan: Plan) -> list[str]:
 
 DECIDABLE: dict[Outlook, str] = {
     "decides": "yes",
-    "inapplicable": "not applicable",
+    "not applicable": "not applicable",
     "no plan": "not planned",
     "too small": "too small",
     "lacks": "incomplete",

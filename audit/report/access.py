@@ -134,7 +134,9 @@ def _sentences(line: ReleaseFacts, record: AuditRecord) -> Iterator[str]:
 def _what_was_shown(line: ReleaseFacts) -> str:
     """Say what was shown to attackers with the access of a release."""
     if line.shown:
-        return WORDS[f"{line.release} shown"].format(listed=_listed(line.shown))
+        sentence = WORDS[f"{line.release} shown"].format(listed=_listed(line.shown))
+        follows = WORDS[f"{line.release} exceeded"] if line.exceeded else WORDS["accepted"]
+        return f"{sentence} {follows}"
     if line.was_tested:
         return WORDS[line.release]
     return WORDS["nothing"]

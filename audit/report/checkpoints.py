@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from audit.attacks import TEXTS
 from audit.errors import RecordError
 from audit.measurements import Estimate, Unresolved
-from audit.policy import EXIT_CODES, Decision, Limit, Overall, Verdict
+from audit.policy import EXIT_CODES, WORDS, Decision, Limit, Overall, Verdict
 from audit.record import AuditRecord
 from audit.report import numbers
 from audit.report.facts.questions import deciding_numbers
@@ -92,7 +92,7 @@ def answer(axis: str, verdicts: Sequence[tuple[float, str, Verdict | None]]) -> 
         x, name, verdict = passing[-1]
         outcome = verdict.overall
         head = f"The last checkpoint that passes is {_name_checkpoint(axis, x, name)}"
-        head += ", where violated limits are waived." if outcome == "waived" else "."
+        head += ", where exceeded limits are waived." if outcome == "waived" else "."
     else:
         outcome = _worst_outcome(audited)
         head = f"None of {len(verdicts)} checkpoints passes."
@@ -120,7 +120,8 @@ def _list_by_outcome(axis: str, verdicts: Sequence[tuple[float, str, Verdict | N
             if (verdict.overall if verdict else None) == outcome
         ]
         if positions:
-            groups.append(f"{outcome or 'not audited'}: {unit} {', '.join(positions)}")
+            word = "not audited" if outcome is None else WORDS[outcome]
+            groups.append(f"{word}: {unit} {', '.join(positions)}")
     return "; ".join(groups)
 
 

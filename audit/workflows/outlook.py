@@ -63,7 +63,7 @@ Outlook = Literal[
     "blind check too weak",
     "lacks",
     "cannot pass",
-    "inapplicable",
+    "not applicable",
     "no plan",
 ]
 

@@ -150,7 +150,7 @@ def _hold_demands(
 
 def _asks_the_model(limit: LimitPlan) -> bool:
     """Test whether a limit is on what the model gives away, and can be measured of it."""
-    return not limit.about_text and limit.outcome != "inapplicable"
+    return not limit.about_text and limit.outcome != "not applicable"
 
 
 def _reason_of(blockers: Sequence[Blocker]) -> str:
@@ -248,7 +248,7 @@ def _blockers(prospect: _Prospect, resolution: Resolution | None) -> tuple[Block
     cost = prospect.cost
     limit = prospect.limit.max
     if cost.inapplicable is not None:
-        return (("inapplicable", cost.inapplicable),)
+        return (("not applicable", cost.inapplicable),)
     if limit is None:
         return (("no plan", "a least value limits no leak"),)
     if resolution is None:

@@ -197,3 +197,13 @@ def test_the_json_verdict_holds_the_table_and_the_releases() -> None:
     hosted = content["releases"][1]
     assert (hosted["release"], hosted["shown"]) == ("hosted", ["memorisation"])
     assert hosted["with_scores"] == ["membership"]
+
+
+def test_a_leak_that_is_waived_or_not_limited_is_shown_and_left_to_the_reader() -> None:
+    assert release_of(examples.violated(), "shared").exceeded == ("reconstruction",)
+    case = examples.waived()
+    shared = release_of(case, "shared")
+    assert (shared.shown, shared.exceeded) == (("reconstruction",), ())
+    text = Seen(decision(case)).text
+    assert "decide whether you accept it." in text
+    assert "Do not hand it out." not in text

@@ -70,7 +70,7 @@ def judged(*overalls: str) -> list[tuple[float, str, Verdict | None]]:
         ),
         (
             ["violated", "passed", "waived", "undecided"],
-            "The last checkpoint that passes is checkpoint-3 (epoch 12), where violated limits "
+            "The last checkpoint that passes is checkpoint-3 (epoch 12), where exceeded limits "
             "are waived.",
             "waived",
         ),
@@ -90,7 +90,7 @@ def test_the_answer_is_the_last_checkpoint_that_passes(
 
 def test_the_answer_lists_every_checkpoint_by_its_verdict() -> None:
     overalls = ("passed", "none", "undecided", "passed", "violated")
-    said = "Passed: step 4, 16; undecided: step 12; violated: step 20; not audited: step 8."
+    said = "Met: step 4, 16; undecided: step 12; exceeded: step 20; not audited: step 8."
     assert answer("training step", judged(*overalls)).details == said
 
 

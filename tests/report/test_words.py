@@ -12,11 +12,15 @@ import pytest
 from example_records import Case
 from shown_pages import Seen, decision
 
+from audit.attacks import TEXTS
 from audit.cli import console
+from audit.extensions.countermeasures.page import cheapest_sentence
 from audit.policy import WORDS, Outcome
 from audit.policy.decision import word_of
+from audit.report import trend
+from audit.report.checkpoints import Stop
 from audit.report.files import measurements_csv
-from audit.report.html import html
+from audit.report.html import GENERAL, html
 from audit.report.labels import LABELS
 from audit.report.markdown import dpia, model_card
 from audit.report.verdicts import Judged, render
@@ -109,3 +113,26 @@ def test_no_output_states_a_budget_without_what_it_is_a_share_of(name: str) -> N
     for text in (visible(decision(case)), visible(html(*case)), dpia(*case)):
         for share in re.findall(r"(?:quick|standard|full)\W{1,4}[^.;]{0,12}\d+ %[^.;]{0,24}", text):
             assert " of " in share
+
+
+@pytest.mark.parametrize("name", ["violated", "answers leaky"])
+def test_came_back_has_one_definition_that_the_report_links_to(name: str) -> None:
+    page = html(*CASES[name]())
+    assert page.count("The attacker got the value from the model, by the method that decides") <= 2
+    _, _, glossary = page.partition('id="glossary"')
+    assert "Came back" in glossary
+    defined = [name for name in (*GENERAL, *texts_of_glossaries()) if "came back" in name.lower()]
+    assert defined == ["Came back"]
+
+
+def texts_of_glossaries() -> Iterator[str]:
+    """Yield the terms that the texts of attacks define."""
+    for text in TEXTS.values():
+        yield from text.glossary
+
+
+def test_comparisons_and_checkpoints_use_the_same_words() -> None:
+    before = examples.comparison("scrub", verdict_before="violated", verdict_after="passed")
+    stops = [Stop(*entry) for entry in examples.training(0.0, 0.6)]
+    outputs = [cheapest_sentence((before,)), visible(trend.html(stops, "epoch"))]
+    assert [former_words(text) for text in outputs] == [[], []]

@@ -277,7 +277,7 @@ SHARED = providers(150, 150)
         pytest.param(
             corpus(pages(150, 150)),
             (EXCESS,),
-            ("inapplicable",),
+            ("not applicable",),
             "(VT5, UDOP): give --model; the policy permits no such",
             id="a kind of model without the attack",
         ),
@@ -391,7 +391,7 @@ def test_a_gap_excuses_no_model_at_hand_that_can_be_attacked():
     gap = Gap("reconstruction", ("question-answering",), "it sees pixels")
     policy = checked(Policy(1, "mine", (EXCESS,), gaps=(gap,)))
     lacking = {"lacks": "it needs a reference", "inapplicable": None}
-    for exact, outcome in ((False, "inapplicable"), (True, "lacks")):
+    for exact, outcome in ((False, "not applicable"), (True, "lacks")):
         every = {cost.attack: cost for cost in at_most(made, "standard")}
         costs = [
             *(

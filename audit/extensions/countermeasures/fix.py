@@ -441,7 +441,7 @@ def _none_applies(scanned: Scanned, plan: Plan) -> UsageError:
         return UsageError(
             reasons, "name what the model was fine-tuned from: --reference pretrained=PATH"
         )
-    outcome = scanned.verdict.overall
+    outcome = scanned.verdict.word
     return UsageError(
         f"{scanned.folder}: no countermeasure answers what the scan found ({outcome})",
         f"read {scanned.folder / 'report.html'} for what to do",

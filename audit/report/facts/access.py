@@ -223,15 +223,19 @@ def releases_of(record: AuditRecord, rows: Sequence[AccessRow]) -> tuple[Release
 def _release(name: Release, rows: Sequence[AccessRow]) -> ReleaseFacts:
     """Sort the attacks by what was found with the access that a release gives."""
     by_state: dict[str, list[str]] = {}
+    exceeded = []
     undecided = []
     for row in rows:
         cell = row.cells[OUTSIDERS[name]]
         by_state.setdefault(cell.state, []).append(row.attack)
+        if cell.state == "shown" and cell.outcome == "violated":
+            exceeded.append(row.attack)
         if cell.state == "not shown" and cell.outcome == "undecided":
             undecided.append(row.attack)
     return ReleaseFacts(
         release=name,
         shown=tuple(by_state.get("shown", ())),
+        exceeded=tuple(exceeded),
         not_shown=tuple(by_state.get("not shown", ())),
         undecided=tuple(undecided),
         not_tested=tuple(by_state.get("not tested", ())),

@@ -336,6 +336,7 @@ class ReleaseFacts:
     Attributes:
         release: the way.
         shown: attacks whose leak was shown to whoever then has access.
+        exceeded: of `shown`, those by which a limit is exceeded and not waived.
         not_shown: those that were tried with this access and showed none.
         undecided: of `not_shown`, those with an undecided limit.
         not_tested: those that nobody tried with this access.
@@ -347,6 +348,7 @@ class ReleaseFacts:
 
     release: Release
     shown: tuple[str, ...]
+    exceeded: tuple[str, ...]
     not_shown: tuple[str, ...]
     undecided: tuple[str, ...]
     not_tested: tuple[str, ...]

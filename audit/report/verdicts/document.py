@@ -151,6 +151,7 @@ class ReleaseEntry:
     """What follows for one way to give the model away: names of attacks by what was found.
 
     Attributes:
+        exceeded: of `shown`, those by which a limit is exceeded and not waived.
         undecided: of `not_shown`, those with an undecided limit.
         by_server: of `not_tested`, those that a scan of a server would try.
         with_scores: shown to outsiders who get scores, and not to those who get answers alone.
@@ -158,6 +159,7 @@ class ReleaseEntry:
 
     release: Release
     shown: tuple[str, ...]
+    exceeded: tuple[str, ...]
     not_shown: tuple[str, ...]
     undecided: tuple[str, ...]
     not_tested: tuple[str, ...]
