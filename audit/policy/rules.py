@@ -10,6 +10,7 @@ from audit.cards import SERVED
 from audit.measurements import (
     LABEL_ORDER,
     REFUSALS,
+    UNLIKE_SIDES,
     WAY_OF_WRITING,
     Check,
     Count,
@@ -312,18 +313,27 @@ def numbers_are_confounded(facts: LimitFacts) -> Finding | None:
 def sides_look_swapped(facts: LimitFacts) -> Finding | None:
     """Leave open an area whose whole interval lies under chance, and that is not within its limit.
 
-    Documents that a model forgets too well are told apart too, and nothing is swapped.
+    Documents that a model forgets too well are told apart too, and nothing is swapped. Nor is it
+    where something else explains the numbers. That the unseen documents look trained on does not:
+    it is what swapped sides look like.
     """
     worst = facts.worst
     is_forgotten = facts.record.corpus.forgotten is not None
     if worst is None or facts.are_within or facts.about_text or is_forgotten:
         return None
-    if not worst.is_below_chance:
+    if not worst.is_below_chance or _is_explained(facts):
         return None
     finding = _open_with_number(facts, Ground.SWAPPED, Remedy.CHECK_SIDES, "confounded")
     if facts.over is None:
         return finding
     return replace(finding, measured=facts.over, p_value=facts.p_of(facts.over))
+
+
+def _is_explained(facts: LimitFacts) -> bool:
+    """Tell whether something else than swapped sides explains an area under chance."""
+    if facts.confounding is not None:
+        return facts.confounding.name not in UNLIKE_SIDES
+    return facts.confounded is not None
 
 
 def interval_lies_over(facts: LimitFacts) -> Finding | None:
@@ -580,8 +590,8 @@ RULES: tuple[Rule, ...] = (
     units_are_too_few,
     leak_is_confirmed,
     *ALARMS,
-    numbers_are_confounded,
     sides_look_swapped,
+    numbers_are_confounded,
     interval_lies_over,
     *_OTHER_HINDRANCES,
     numbers_lie_within,

@@ -176,6 +176,22 @@ def test_an_area_wholly_under_chance_asks_whether_the_sides_are_swapped(
     assert "--members, are swapped" in action.text
 
 
+@pytest.mark.parametrize(
+    ("name", "urgency"),
+    [
+        pytest.param("held-out documents", Urgency.SWAPPED_SIDES, id="unseen documents trained on"),
+        pytest.param("blind", Urgency.OTHER_ALARM, id="documents that differ"),
+        pytest.param("reference: baselines", Urgency.KNOWING_REFERENCE, id="a reference"),
+    ],
+)
+def test_what_explains_an_area_under_chance_is_named_instead(name: str, urgency: Urgency) -> None:
+    facts = swapped(0.05, 0.02, 0.65, checks=(check(name, "confounded"),))
+    assert facts.alarm is not None
+    assert facts.alarm.urgency is urgency
+    is_swapped = urgency is Urgency.SWAPPED_SIDES
+    assert ("--members, are swapped" in decides_most(facts)) is is_swapped
+
+
 def test_an_area_that_reaches_chance_asks_nothing() -> None:
     facts = swapped(0.45, 0.05, 0.65)
     assert facts.alarm is None
