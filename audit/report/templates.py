@@ -174,10 +174,12 @@ class ResultIndex:
         self.labels = labels or {}
         self._decisive: dict[str, str] = {}
         confounded = result.confounded
+        shows_leak = False
         if verdict is not None:
-            self._decisive = _methods_over_limits(verdict, result.attack)
+            self._decisive = _deciding_methods(verdict, result.attack)
             confounded = verdict.settled.confounded(result.attack)
-        self.confounded = confounded is not None and not self._decisive
+            shows_leak = _is_over_a_limit(verdict, result.attack)
+        self.confounded = confounded is not None and not shows_leak
 
     def get(self, *names: str) -> Estimate | None:
         """Return the first named measurement that has a value; None where none has."""
@@ -188,10 +190,9 @@ class ResultIndex:
         return None
 
     def decisive(self, *metrics: str) -> Estimate | None:
-        """Return the first named metric with a value, by the method that showed a leak if any.
+        """Return the first named metric with a value, by the method that decides its limit.
 
-        It is that of the method that showed a leak over its limit. Without such a leak it is that
-        of the method that was fixed before the scan: the strongest of several may be chance.
+        Without a limit it is that of the method that was fixed before the scan.
         """
         names: list[str] = []
         for metric in metrics:
@@ -234,15 +235,20 @@ class ResultIndex:
         return tuple(self._by_name.values())
 
 
-def _methods_over_limits(verdict: Verdict, attack: str) -> dict[str, str]:
-    """Return by metric the measurement that shows an attack's leak over the limit on it."""
-    return {
-        decision.limit.metric: decision.measured.name
-        for decision in verdict.decisions
-        if decision.limit.attack == attack
-        and decision.measured is not None
-        and decision.outcome in ("violated", "waived")
-    }
+def _deciding_methods(verdict: Verdict, attack: str) -> dict[str, str]:
+    """Return by metric the measurement that decides the limit on it, as page one shows it."""
+    names = {}
+    for decision in verdict.decisions:
+        if decision.limit.attack == attack and decision.measured is not None:
+            names[decision.limit.metric] = decision.measured.name
+    return names
+
+
+def _is_over_a_limit(verdict: Verdict, attack: str) -> bool:
+    """Tell whether an attack shows a leak over a limit, waived or not."""
+    measured = [decision for decision in verdict.decisions if decision.measured is not None]
+    of_attack = [decision for decision in measured if decision.limit.attack == attack]
+    return any(decision.outcome in ("violated", "waived") for decision in of_attack)
 
 
 class AttackMacros:

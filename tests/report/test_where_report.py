@@ -16,6 +16,7 @@ from audit.report.facts.definitions import PeopleFacts
 from audit.report.figures import draw, of_method
 from audit.report.files import csv_text
 from audit.report.html import html
+from audit.report.templates import ResultIndex
 from audit.report.where import COLUMNS, csv_rows, people_sentence, where_views
 
 
@@ -116,3 +117,15 @@ def test_the_curve_of_false_alarms_shows_the_limit_beyond_guessing():
     (drawn,) = draw([spec], result, 0, {"low_fpr_advantage": 0.1})
     assert "#8f1d1d" not in without.svg
     assert str(drawn.svg).count("#8f1d1d") == 1
+
+
+def test_sentences_show_the_number_that_decides_whatever_the_outcome():
+    record, verdict, _ = examples.divided()
+    result = record.completed["reconstruction"]
+    deciding = facts_of(record, verdict).rows[0].measured
+    index = ResultIndex(result, {}, verdict)
+    assert index.decisive("excess_pr.unique") == deciding
+    met = tuple(dataclasses.replace(one, outcome="passed") for one in verdict.decisions)
+    passed = dataclasses.replace(verdict, decisions=met)
+    assert ResultIndex(result, {}, passed).decisive("excess_pr.unique") == deciding
+    assert ResultIndex(result, {}, None).decisive("excess_pr.unique") != deciding
