@@ -28,9 +28,9 @@ COLUMNS = (
     "attack",
     "by",
     "group",
-    "training came back",
+    "training hits",
     "training tried",
-    "unseen came back",
+    "unseen hits",
     "unseen tried",
     "unit",
     "method",
@@ -80,7 +80,7 @@ def where_views(facts: Facts) -> list[WhereView]:
     people = {item.attack: item for item in facts.people}
     views = []
     for row in facts.rows:
-        divisions = tuple(_divisions(row))
+        divisions = tuple(divisions_of(row))
         sentence = ""
         if row.attack in people:
             sentence = people_sentence(people[row.attack])
@@ -89,12 +89,15 @@ def where_views(facts: Facts) -> list[WhereView]:
     return views
 
 
-def _divisions(row: QuestionFacts) -> Iterator[Division]:
+def divisions_of(row: QuestionFacts) -> Iterator[Division]:
     """Yield what an attack found, divided in every way."""
     for by in ORDER:
         if by in row.groups:
             bars = tuple(_bar(by, group) for group in _ranked(row.groups[by]))
-            yield Division(WORDS[f"{by} title"], WORDS[f"{by} head"], WORDS[f"{by} note"], bars)
+            head = WORDS[f"{by} head"]
+            if by == "documents" and row.attack not in RETURNING:
+                head = WORDS["documents head picked"]
+            yield Division(WORDS[f"{by} title"], head, WORDS[f"{by} note"], bars)
 
 
 def _ranked(groups: Breakdown) -> Sequence[Group]:
@@ -120,7 +123,7 @@ def _bar(by: By, group: Group) -> Bar:
 
 
 def _side(share: Share) -> Side:
-    """Write what came back of what was tried, with its share."""
+    """Write what was found of what was tried, with its share."""
     if not share.tried:
         return Side("–", None)
     rate = _rate(share)

@@ -9,7 +9,15 @@ import pytest
 from shown_pages import Seen
 
 from audit.attacks.figure_text import CurveFigure, CurvePanel
-from audit.measurements import Curve, CurvePoint, Estimate, Histogram
+from audit.measurements import (
+    Breakdown,
+    Curve,
+    CurvePoint,
+    Estimate,
+    Group,
+    Histogram,
+    Share,
+)
 from audit.record import Result
 from audit.report.facts.build import facts_of
 from audit.report.facts.definitions import PeopleFacts
@@ -17,7 +25,7 @@ from audit.report.figures import draw, of_method
 from audit.report.files import csv_text
 from audit.report.html import html
 from audit.report.templates import ResultIndex
-from audit.report.where import COLUMNS, csv_rows, people_sentence, where_views
+from audit.report.where import COLUMNS, csv_rows, divisions_of, people_sentence, where_views
 
 
 def test_kinds_come_with_numerator_and_denominator_of_both_sides_most_first():
@@ -129,3 +137,22 @@ def test_sentences_show_the_number_that_decides_whatever_the_outcome():
     passed = dataclasses.replace(verdict, decisions=met)
     assert ResultIndex(result, {}, passed).decisive("excess_pr.unique") == deciding
     assert ResultIndex(result, {}, None).decisive("excess_pr.unique") != deciding
+
+
+def test_values_that_are_picked_from_a_list_do_not_come_back():
+    record, verdict, _ = examples.divided()
+    (row,) = facts_of(record, verdict).rows
+    groups = (
+        Group("0", Share(9.0, 10), Share(10.0, 10)),
+        Group("1", Share(1.0, 10), Share(0.0, 10)),
+    )
+    documents = Breakdown("documents", "", "documents", groups)
+    heads = {}
+    for attack in ("reconstruction", "attribute_inference"):
+        divided = dataclasses.replace(row, attack=attack, groups={"documents": documents})
+        (division,) = divisions_of(divided)
+        heads[attack] = division.head
+    assert heads == {
+        "reconstruction": "Values that came back",
+        "attribute_inference": "Values picked rightly",
+    }
