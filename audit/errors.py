@@ -17,6 +17,7 @@ positions, which only the owner's terminal sees; they are never written into a r
 
 from __future__ import annotations
 
+import shlex
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
@@ -111,6 +112,15 @@ class ModelError(Exception):
         self.about = about
         self.story = story
         super().__init__(about, story)
+
+
+def command_line(*words: object) -> str:
+    """Join the words of a command behind `docaudit` as a shell reads them.
+
+    >>> command_line("plan", "my data")
+    "docaudit plan 'my data'"
+    """
+    return shlex.join(["docaudit", *map(str, words)])
 
 
 def listed(labels: Sequence[str], last: str) -> str:

@@ -26,6 +26,12 @@ if sys.platform != "win32":
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 NO_FILES = "no file can be written there"
+SCAN_OUT = "docaudit-report"
+"""The folder of a scan whose command line names none."""
+FORGET_OUT = "docaudit-forget"
+"""The same of a forget-check."""
+FIX_OUT = "docaudit-fix"
+"""The same of the countermeasures that are tried."""
 EVIDENCE = "evidence"
 """The folder, in that of a scan, of what its owner alone may read."""
 _LARGEST_OTHER = 2048

@@ -72,6 +72,11 @@ def locate(group: Group) -> dict[str, Path]:
     return loaded
 
 
+def package_of(group: Group, name: str) -> str:
+    """Name the package that adds an item of a group."""
+    return _package(entries(group)[name])
+
+
 @cache
 def find(group: Group, name: str) -> Any:
     """Load the item of this name alone; None where the group has none.

@@ -272,23 +272,35 @@ def loads(text: str | bytes, source: str = "record.json") -> AuditRecord:
             problems = [
                 f"{source} schema_version: docaudit {__version__} reads records of schema 2 only"
             ]
-        raise RecordError(problems, _hint_for(text)) from None
+        raise _unreadable(problems, text) from None
 
 
-def _hint_for(text: str | bytes) -> str:
-    """Name the version that wrote a record which this one cannot read.
+class OtherVersionError(RecordError):
+    """Another version wrote the record, and this one cannot read it.
+
+    Attributes:
+        version: that version.
+    """
+
+    def __init__(self, problems: list[str], version: str) -> None:
+        """Take the problems of the record, and the version that wrote it."""
+        hint = f"docaudit {version} wrote it: gate it with that version, or scan again"
+        super().__init__(problems, hint)
+        self.version = version
+
+
+def _unreadable(problems: list[str], text: str | bytes) -> RecordError:
+    """Return the error of a record that cannot be read, with the version that wrote it.
 
     Only a plain version is repeated.
     """
     try:
         version = str(json.loads(text)["environment"]["docaudit"])
     except (ValueError, LookupError, TypeError, RecursionError):
-        return "give the record.json of a scan, or the folder that holds it"
-    other = version != __version__ and re.fullmatch(r"\d+\.\d+\.\d+", version, re.ASCII)
-    usual = "give a record.json that this version of docaudit wrote"
-    return (
-        f"docaudit {version} wrote it: gate it with that version, or scan again" if other else usual
-    )
+        return RecordError(problems, "give the record.json of a scan, or the folder that holds it")
+    if version != __version__ and re.fullmatch(r"\d+\.\d+\.\d+", version, re.ASCII):
+        return OtherVersionError(problems, version)
+    return RecordError(problems, "give a record.json that this version of docaudit wrote")
 
 
 def _place_and_message(problem: ErrorDetails) -> str:
@@ -300,7 +312,13 @@ def _place_and_message(problem: ErrorDetails) -> str:
     return f" {place}: {message}" if place else f": {message}"
 
 
-FOLDERS = ("", "confirmed", "after")
+BEFORE = "before"
+"""The folder of a scan without a countermeasure, beside those of the measured ones."""
+AFTER = "after"
+"""The folder of the scan with a countermeasure, below that of the countermeasure."""
+CONFIRMED = "confirmed"
+"""The folder of the scan at the budget that can pass, below that of the countermeasure."""
+FOLDERS = ("", CONFIRMED, AFTER)
 """Where the record of a folder lies: of a scan in itself, of a countermeasure below it, the scan at
 the budget that can pass first."""
 BEST = "best.txt"

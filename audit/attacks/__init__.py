@@ -10,6 +10,7 @@ from pathlib import Path
 
 from audit import plugins
 from audit.attacks.text import AttackText, load
+from audit.errors import EngineError
 
 FOLDERS = (
     "reconstruction",
@@ -22,15 +23,37 @@ FOLDERS = (
 )
 
 
-def _find_texts() -> Iterator[Path]:
-    """Yield the text of every attack: those of docaudit, then those of extensions."""
-    yield from (Path(__file__).parent / folder / "text.toml" for folder in FOLDERS)
-    for module in plugins.locate("docaudit.attacks").values():
+def _load_texts() -> Iterator[AttackText]:
+    """Yield the text of every attack: those of docaudit, then those of extensions.
+
+    Raises:
+        EngineError: the text of an extension cannot be read.
+    """
+    for folder in FOLDERS:
+        yield load(Path(__file__).parent / folder / "text.toml")
+    for name, module in plugins.locate("docaudit.attacks").items():
         paths = (module.with_suffix(".toml"), module.parent / "text.toml")
-        yield from [path for path in paths if path.is_file()][:1]
+        for path in [path for path in paths if path.is_file()][:1]:
+            yield _load_of_extension(name, path)
 
 
-TEXTS: dict[str, AttackText] = {text.name: text for text in map(load, _find_texts())}
+def _load_of_extension(name: str, path: Path) -> AttackText:
+    """Read the text of an attack that an installed package adds.
+
+    Raises:
+        EngineError: it cannot be read.
+    """
+    try:
+        return load(path)
+    except ValueError as error:
+        package = plugins.package_of("docaudit.attacks", name)
+        raise EngineError(
+            f"{package}: the text of its attack {name!r} ({path.name}) cannot be read: {error}",
+            f"update or uninstall {package}",
+        ) from None
+
+
+TEXTS: dict[str, AttackText] = {text.name: text for text in _load_texts()}
 """Text of every attack, by name, in the order in which they run and are reported."""
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from audit.engine.interface import Trial
+
+if TYPE_CHECKING:
+    from audit.policy import Limit
 
 SHARES = {"quick": 0.25, "standard": 1.0, "full": 1.0}
 """Least share of the trials of each stratum by budget. `full` differs from `standard` in the
@@ -31,6 +35,23 @@ PUBLIC = "public"
 FOLDS = "folds"
 """The stratum of trials that only fit something: all are taken, under every budget, sorted by their
 ids."""
+
+
+def budget_that_can_pass(limits: Iterable[Limit], budget: str) -> str:
+    """Return the least budget, from a scan's own on, that takes the share which a pass rests on.
+
+    Args:
+        limits: limits of the policy.
+        budget: budget of the scan.
+    """
+    asked = 0.0
+    for limit in limits:
+        asked = max(asked, limit.min_coverage or 0.0, limit.min_category_coverage or 0.0)
+    names = [*SHARES]
+    for name in names[names.index(budget) :]:
+        if SHARES[name] >= asked:
+            return name
+    return names[-1]
 
 
 def sample(

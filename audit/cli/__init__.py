@@ -76,6 +76,14 @@ def _tell_failure(error: BaseException) -> int:
 
     Its story goes into a private file. Its message is never printed: it can hold a page.
     """
+    from audit.errors import DocauditError, printable
+
+    if isinstance(error, DocauditError):
+        # Raised as a package was imported: what prints errors in colours may be out of reach too.
+        lines = [f"error: {problem}" for problem in error.problems]
+        sys.stderr.write("".join(f"{printable(line)}\n" for line in lines))
+        sys.stderr.write(f"hint: {printable(error.hint)}\n")
+        return error.exit_code
     from audit.cli import console
     from audit.failures import failure_of, keep_story
 

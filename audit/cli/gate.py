@@ -44,12 +44,12 @@ def gate(
     No model and no GPU are needed. With --model and --data docaudit hashes these files and refuses
     a record of other ones.
     """
+    from audit.workflows.arguments import called_by
     from audit.workflows.gate import (
         UNSIGNED,
         check_signature,
         gate_record,
         mark_pass,
-        paths_of,
         warn_uncompared,
     )
 
@@ -76,15 +76,13 @@ def gate(
         def in_words() -> None:
             """Print the record's subject and the verdict on it in sentences."""
             console.show_subject(record)
-            scan_dir = records.file_of(record_path).parent
-            paths = {"SCAN_DIR": str(scan_dir), **paths_of(record_path, record)}
-            for name, path in (("MODEL_DIR", model), ("DATA_DIR", data), ("POLICY.toml", policy)):
-                if path:
-                    paths[name] = str(path)
+            places = {"MODEL_DIR": model, "DATA_DIR": data, "POLICY.toml": policy}
+            chosen = {name: str(path) for name, path in places.items() if path}
+            called = called_by(record_path, record).at(**chosen)
             folder = None
             if baseline is None and _is_declared(verdict):
                 folder = records.file_of(record_path).parent
-            console.show_verdict(verdict, folder, record, paths=paths, verbose=bool(verbose))
+            console.show_verdict(verdict, folder, record, called=called, verbose=bool(verbose))
 
         code = show(outputs, record, verdict, in_words, policy, data)
     raise typer.Exit(code)

@@ -18,7 +18,7 @@ from audit.cli.dividing import StatedMembers, choose_shares, read_share_or_file
 from audit.cli.options import HELP, Assigned, Seed, note_unstated_assignment, show_errors
 from audit.corpus.documents import SPLITS, Mask, TaskKind
 from audit.corpus.summary import size_warning
-from audit.errors import UsageError, listed
+from audit.errors import UsageError, command_line, listed
 from audit.importers.assemble import ImportReport
 from audit.importers.columns import read_columns
 from audit.importers.faults import shown_path
@@ -405,7 +405,7 @@ def import_data(
 
 def _hint_at_format(error: UsageError, guess: str | None, src: Path, dst: Path) -> UsageError:
     """Return an error whose hint also names the format that the source looks like."""
-    hint = f"{src} looks like {guess}: docaudit import {guess} {src} {dst}"
+    hint = f"{src} looks like {guess}: {command_line('import', guess, src, dst)}"
     if error.hint:
         hint = f"{error.hint}; or {hint}"
     return UsageError(error.problems, hint)
@@ -476,7 +476,7 @@ def _show_next(
         steps = door.next_steps(dst, model, made, look)
     first = []
     if any("docaudit ocr" in warning for warning in report.warnings):
-        first.append(f"docaudit ocr {dst}")
+        first.append(command_line("ocr", dst))
     console.show_commands(steps.title, [*first, *steps.commands])
 
 

@@ -97,7 +97,8 @@ Detail = Annotated[
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help=HELP["shared.verbose"])]
 Pretrained = Annotated[
-    list[str] | None, typer.Option(metavar="NAME=PATH", help=HELP["shared.pretrained"])
+    list[str] | None,
+    typer.Option(metavar="NAME=PATH", help=HELP["shared.pretrained_or_baselines"]),
 ]
 
 

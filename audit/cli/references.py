@@ -22,7 +22,7 @@ from audit.cli.options import (
     named_paths,
     show_errors,
 )
-from audit.errors import UsageError
+from audit.errors import UsageError, command_line
 from audit.files import check_folder
 
 if TYPE_CHECKING:
@@ -110,11 +110,11 @@ def _show_trained(
         data_dir: the data set.
     """
     names = " and ".join(trained) or "nothing"
-    command = f"docaudit scan {model_dir} {data_dir}"
+    words = ["scan", str(model_dir), str(data_dir)]
     for name, paths in {**folders, **trained}.items():
         for path in paths:
-            command += f" --reference {name}={path}"
-    console.say(f"{names} made: {command}")
+            words += ["--reference", f"{name}={path}"]
+    console.say(f"{names} made: {command_line(*words)}")
 
 
 def show_references(needs: Sequence[ReferenceNeed]) -> None:
@@ -222,5 +222,11 @@ def _describe_insertion(report: InsertReport, data_dir: Path, out: Path) -> list
     patterns = list(dict.fromkeys(canary.pattern for canary in report.canaries.canaries))
     needed = needed_canaries()
     return render_lines(
-        "canaries.txt", report=report, data_dir=data_dir, out=out, patterns=patterns, needed=needed
+        "canaries.txt",
+        report=report,
+        data_dir=data_dir,
+        out=out,
+        scan=command_line("scan", "MODEL_DIR", out),
+        patterns=patterns,
+        needed=needed,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -65,7 +64,6 @@ def report(
     Exits 0 when they were written. Give the records of several checkpoints to draw leak and
     usefulness against epoch (trend.html, trend.pdf).
     """
-    from audit.workflows.gate import paths_of
     from audit.workflows.options import refuse_audited
     from audit.workflows.report import Report, ReportRequest, report_records
 
@@ -95,7 +93,7 @@ def report(
         )
     console.warn(*written.warnings)
     if isinstance(written, Report):
-        _show_report(written, paths_of(record_paths[0], written.record), verbose=verbose)
+        _show_report(written, verbose=verbose)
         return
     files = [str(path) for path in written.files]
     console.show_sweep(written.axis, written.rows, written.summary, written.answer, files)
@@ -112,12 +110,11 @@ def _show_model_card(record_path: Path, policy: str, out: Path | None) -> None:
         console.say(f"Paste from {path}")
 
 
-def _show_report(report: Report, paths: Mapping[str, str], *, verbose: bool) -> None:
+def _show_report(report: Report, *, verbose: bool) -> None:
     """Print the verdict of a report, and where its other files are.
 
     Args:
         report: what was written.
-        paths: paths of a next command, by their names there.
         verbose: print every limit.
     """
     console.show_verdict(
@@ -125,7 +122,7 @@ def _show_report(report: Report, paths: Mapping[str, str], *, verbose: bool) -> 
         report.folder,
         report.record,
         decides_exit=False,
-        paths=paths,
+        called=report.called,
         verbose=verbose,
         comparisons=report.comparisons,
     )

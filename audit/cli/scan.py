@@ -13,6 +13,7 @@ from audit.cli import console, options
 from audit.cli.options import HELP
 from audit.cli.verdicts import Formats, Outputs, choose, clearing, show
 from audit.errors import UsageError, listed
+from audit.files import FORGET_OUT, SCAN_OUT
 
 if TYPE_CHECKING:
     from audit.policy import Policy
@@ -34,7 +35,7 @@ def scan(
             metavar="[MODEL_DIR] DATA_DIR", help=HELP["scan.folders"], show_default=False
         ),
     ],
-    out: Annotated[Path, typer.Option(help=HELP["scan.out"])] = Path("docaudit-report"),
+    out: Annotated[Path, typer.Option(help=HELP["scan.out"])] = Path(SCAN_OUT),
     policy: options.PolicyName = "default",
     budget: options.BudgetOption = "standard",
     only: Annotated[
@@ -118,7 +119,7 @@ def forget_check(
     reference: Annotated[
         list[str] | None, typer.Option(metavar="NAME=PATH", help=HELP["forget-check.reference"])
     ] = None,
-    out: Annotated[Path, typer.Option(help=HELP["scan.out"])] = Path("docaudit-forget"),
+    out: Annotated[Path, typer.Option(help=HELP["scan.out"])] = Path(FORGET_OUT),
     policy: options.PolicyName = "forget",
     device: options.Device = "auto",
     batch_size: options.BatchSize = None,
@@ -191,9 +192,9 @@ def _scan_one(
 
     def in_words() -> None:
         """Print the verdict on the scan in sentences."""
-        paths = {**scan_options.paths, "POLICY.toml": policy_name}
+        called = scan_options.called(policy_name)
         console.show_verdict(
-            result.verdict, scan_options.out, result.record, paths=paths, verbose=bool(verbose)
+            result.verdict, scan_options.out, result.record, called=called, verbose=bool(verbose)
         )
 
     return show(

@@ -26,6 +26,7 @@ def demo(
     exit code is 0 although the model leaks.
     """
     check_folder("--out", out)
+    from audit.report.commands import Called
     from audit.workflows import start as demonstration
     from audit.workflows.options import refuse_audited
 
@@ -59,16 +60,13 @@ def demo(
         f"In a pipeline, docaudit scan would have ended with exit code {verdict.exit_code} here."
     )
     sample = out / demonstration.SAMPLE
-    paths = {
-        "MODEL_DIR": str(sample / demonstration.MODEL),
-        "DATA_DIR": str(sample / "data"),
-    }
+    called = Called().at(MODEL_DIR=str(sample / demonstration.MODEL), DATA_DIR=str(sample / "data"))
     ending = (
         "Your own model: docaudit init MODEL_DIR SOURCE --out DATA_DIR, then docaudit scan "
         "MODEL_DIR DATA_DIR"
     )
     console.show_verdict(
-        verdict, out, record, decides_exit=False, paths=paths, verbose=verbose, ending=[ending]
+        verdict, out, record, decides_exit=False, called=called, verbose=verbose, ending=[ending]
     )
 
 

@@ -10,6 +10,7 @@ from audit.measurements import STRICT
 
 _Undecided = Literal[
     "alarm",
+    "untried",
     "unmeasured",
     "useless",
     "confounded",
@@ -31,7 +32,9 @@ FindingState = Literal[
     unchecked   no limit of the policy applies to this model
     waived      somebody took responsibility
     outside     the policy passes, and this speaks for a leak that it does not limit; answered as a
-    violation is (others)    no decision, see `audit.policy.decision.Cause`
+    violation is
+    untried     undecided, because the budget or a bound left out what would decide it
+    (others)    no decision, see `audit.policy.decision.Cause`
 """
 Effort = Literal[
     "a setting, without training",
@@ -42,6 +45,16 @@ Effort = Literal[
     "a pass over the data, and training again",
 ]
 """The work that a remedy asks for, least first."""
+Command = Literal[
+    "",
+    "scan",
+    "scan longer",
+    "scan at full budget",
+    "scan at full strength",
+    "plan",
+    "train baselines",
+    "judge anew",
+]
 STATES: tuple[FindingState, ...] = get_args(FindingState)
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 
@@ -111,8 +124,8 @@ class Remedy:
             that stand alone.
         forgetting: whether it helps a model to forget documents, and no other; one without it helps
             no such model.
-        command: what measures it, with {policy}, {budget} and {seed} of the scan; empty: `docaudit
-            defend` with the first of `measured_by`, where there is one.
+        command: what measures it, see `audit.report.commands`; empty: `docaudit fix` with the first
+            of `measured_by`, where there is one.
         evidence: measured effects, docaudit's own first.
     """
 
@@ -128,5 +141,5 @@ class Remedy:
     lifts: bool = True
     beside_only: bool = False
     forgetting: bool = False
-    command: str = ""
+    command: Command = ""
     evidence: tuple[Evidence, ...] = ()

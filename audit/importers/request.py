@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from audit.corpus.documents import TaskKind
-from audit.errors import UsageError, listed
+from audit.errors import UsageError, command_line, listed
 from audit.files import read_file
 from audit.importers.arrow import SPLITS as DATASET_DICT
 from audit.importers.divide import Rule, Shares
@@ -79,7 +79,7 @@ class ImportRequest:
                 seen = folder / _split_of_part(splits, "train")
                 unseen = folder / _split_of_part(splits, "validation")
                 reason = f"{folder} holds the splits {listed(splits, 'and')}; one is meant"
-                command = f"docaudit import {name} {seen} DST --heldout-from {unseen}"
+                command = command_line("import", name, seen, "DST", "--heldout-from", unseen)
                 raise UsageError(reason, f"{command}, or {folder} --official")
         members = self.src.resolve()
         unseen = self.heldout_from.resolve()

@@ -1,17 +1,27 @@
 """Say what to do first, with the command for it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from audit.policy.grounds import Remedy
-from audit.policy.reading import shipped_policies
 from audit.report.answer import decides_most
+from audit.report.commands import Commands, left_to_put_in
 from audit.report.facts.definitions import Facts
-from audit.report.facts.recommend import PARTS, with_paths
 from audit.report.labels import LABELS
 
-FIX = "docaudit fix SCAN_DIR"
-"""Tries the countermeasures that may lift a violation, on the model of a scan."""
+_COMMANDS: Mapping[Remedy | None, Callable[[Commands], str]] = {
+    Remedy.ALL: Commands.scan_that_can_pass,
+    Remedy.SPLIT_MODELS: lambda commands: commands.train("splits"),
+    Remedy.TRAIN_SPLITS: lambda commands: commands.train("splits"),
+    Remedy.GIVE_BASELINE: lambda commands: commands.train("baselines"),
+    Remedy.MORE_OF_THEM: lambda commands: commands.scan("full"),
+    Remedy.STRONGER: lambda commands: commands.scan("full"),
+    Remedy.MORE: Commands.plan,
+    Remedy.MORE_PROVIDERS: Commands.plan,
+    Remedy.RUN_AGAIN: Commands.scan,
+    Remedy.SCAN_WITH_THIS_VERSION: Commands.scan,
+}
+"""What does the remedy of an undecided limit, where one command does it."""
 
 
 @dataclass(frozen=True)
@@ -22,24 +32,22 @@ class Action:
     command: str = ""
 
 
-def first_action(facts: Facts, paths: Mapping[str, str] | None = None) -> Action | None:
+def first_action(facts: Facts) -> Action | None:
     """Return the first action: an alarm, the next step of an open verdict, else the plan's first.
+
+    Its names stand for arguments that nobody knows; the text says what to put in for them.
 
     Args:
         facts: the facts of the scan.
-        paths: what stands for `PARTS`, as somebody gave it on this machine: for a terminal only,
-            never for a report.
     """
     action = _next_scan(facts) or _first_planned(facts)
     if action is None:
         return None
-    paths = paths or {}
-    text = with_paths(action.text, paths)
-    command = with_paths(action.command, paths)
-    names = [name for name in PARTS if name in command and name not in paths]
-    if names:
-        text = f"{text.removesuffix('.')} (put in your {' and '.join(names)})."
-    return Action(text, command)
+    text = facts.commands.put_in(action.text)
+    missing = left_to_put_in(action.command)
+    if missing:
+        text = f"{text.removesuffix('.')} ({missing})."
+    return Action(text, action.command)
 
 
 def _next_scan(facts: Facts) -> Action | None:
@@ -49,14 +57,21 @@ def _next_scan(facts: Facts) -> Action | None:
     text = decides_most(facts)
     if not text:
         return None
+    return Action(text, _command_of_step(facts))
+
+
+def _command_of_step(facts: Facts) -> str:
+    """Return the command of what would decide most undecided limits; empty where none does it."""
     step = facts.next_step
-    if facts.alarm is not None or step is None or step.remedy_id is not Remedy.ALL:
-        return Action(text)
-    policy = facts.verdict.policy
-    if policy not in shipped_policies():
-        policy = "POLICY.toml"
-    scan = "docaudit scan MODEL_DIR DATA_DIR --policy"
-    return Action(text, f"{scan} {policy} --budget standard --seed {facts.record.seed}")
+    commands = facts.commands
+    if facts.alarm is not None or step is None:
+        return ""
+    if step.documents is not None:
+        return commands.scan_that_can_pass()
+    write = _COMMANDS.get(step.remedy_id)
+    if write is None:
+        return ""
+    return write(commands)
 
 
 def _first_planned(facts: Facts) -> Action | None:
@@ -72,7 +87,7 @@ def _first_planned(facts: Facts) -> Action | None:
         action.remedy.measured_by and action.remedy.lifts for action in facts.actions
     )
     if facts.outcome == "violated" and can_be_tried and not was_measured:
-        return Action(LABELS["actions"]["try"], FIX)
+        return Action(LABELS["actions"]["try"], facts.commands.fix())
     if planned.measured:
         return Action(f"{planned.remedy.name}. {planned.effect}")
     return Action(f"{planned.remedy.name}.", planned.command)

@@ -26,6 +26,7 @@ from audit.policy import Policy, Verdict
 from audit.progress import observer
 from audit.record import AuditRecord, dumps
 from audit.report.changes import Changes
+from audit.report.commands import Called
 from audit.report.html import render, report_context
 from audit.report.labels import UTILITY
 from audit.report.where import COLUMNS as COLUMNS_OF_LEAKS
@@ -277,7 +278,7 @@ def write(
     comparisons: Sequence[MeasuredDefense] = (),
     written: bytes | None = None,
     changes: Changes | None = None,
-    paths: Mapping[str, str] | None = None,
+    called: Called | None = None,
 ) -> tuple[str, ...]:
     """Write a report's files into `out`, each whole or not at all.
 
@@ -297,7 +298,7 @@ def write(
         written: the record's file, which another version may have written; None: the record as this
             one writes it.
         changes: since the last audit; None: no earlier record was given.
-        paths: what stands for MODEL_DIR and DATA_DIR in commands; None: the names stay.
+        called: how the scan was called; None: names stand in commands for its arguments.
 
     Returns:
         Warnings, one line each: why there is no PDF, and what to install.
@@ -308,7 +309,7 @@ def write(
     """
     observer().stage(f"drawing {HTML_NAME}")
     try:
-        context = report_context(record, verdict, policy, comparisons, changes, paths)
+        context = report_context(record, verdict, policy, comparisons, changes, called)
         annex = render("report.html", context)
         decision = render("decision.html", context)
         write_atomically(out / CSV_NAME, measurements_csv(record).encode())

@@ -23,6 +23,7 @@ from audit.report import tables
 from audit.report.access import access_view
 from audit.report.answer import decides_most, findings, name_documents
 from audit.report.changes import Changes
+from audit.report.commands import Called, put_into
 from audit.report.coverage import legal_view
 from audit.report.decision import decision_view
 from audit.report.facts.build import facts_of
@@ -91,7 +92,7 @@ def report_context(
     policy: Policy,
     comparisons: Sequence[MeasuredDefense] = (),
     changes: Changes | None = None,
-    paths: Mapping[str, str] | None = None,
+    called: Called | None = None,
 ) -> Context:
     """Prepare what both reports of a record show.
 
@@ -101,11 +102,12 @@ def report_context(
         policy: the policy it was held against.
         comparisons: what countermeasures were measured to do to this model.
         changes: since the last audit; None: no earlier record was given.
-        paths: what stands for MODEL_DIR and DATA_DIR in commands; None: the names stay.
+        called: how the scan was called; None: names stand in commands for its arguments.
 
     Raises:
         RenderError: a template or `defenses.toml` is missing or broken.
     """
+    verdict = put_into(verdict, called)
     with template_errors():
         texts = _attack_macros(record, verdict)
         rows = [
@@ -113,7 +115,7 @@ def report_context(
             for decision in verdict.decisions
         ]
         titled = [(texts[row.decision.limit.attack].title, row) for row in rows]
-        facts = facts_of(record, verdict, comparisons, paths)
+        facts = facts_of(record, verdict, comparisons, called)
         views = _completed_views(facts, texts)
         undecided = verdict.overall == "undecided"
         return {
@@ -132,6 +134,7 @@ def report_context(
             "used": [*documents_used(record)],
             "in_part": " ".join(tried_in_part(record)),
             "unexamined": unexamined(record, verdict),
+            "put_in": facts.commands.put_in,
             "limits": tables.limit_tables(titled, {view.result.attack for view in views}),
             "rows": rows,
             "outcome_labels": tables.OUTCOME_LABELS,

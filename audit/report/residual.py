@@ -36,7 +36,7 @@ NO_MODEL = Gap(
     "Any model",
     "What does a model that was trained on these documents give away?",
     "no model was audited",
-    "docaudit scan MODEL_DIR DATA_DIR",
+    "docaudit scan MODEL_DIR DATA_DIR, with its folder as MODEL_DIR",
 )
 """The gap of a record of the documents' text alone."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ from audit import record as records
 from audit.errors import RecordError
 from audit.files import EVIDENCE, read_file
 from audit.record import AuditRecord
+from audit.report.commands import Called
 from audit.report.revealed import OWNER
 from audit.workflows.options import ScanOptions
 
 KEY = "arguments"
 """The name of the arguments in the file that says whose the evidence is."""
+HINT = "scan again, or name the folder of the scan's evidence: --evidence FOLDER"
 _OPTIONS: TypeAdapter[ScanOptions] = TypeAdapter(ScanOptions)
 
 
@@ -37,6 +40,7 @@ def arguments_of(options: ScanOptions) -> dict[str, Any]:
         cache=_absolute_or_none(options.cache),
         attack_parameters=_absolute_or_none(options.attack_parameters),
         evidence_dir=_absolute_or_none(evidence),
+        start=_absolute_or_none(options.start),
         forgotten=_absolute_or_none(options.forgotten),
     )
     written: dict[str, Any] = _OPTIONS.dump_python(absolute, mode="json")
@@ -54,24 +58,87 @@ def read_arguments(folder: Path, record: AuditRecord, evidence: Path | None = No
     Raises:
         RecordError: the evidence is missing, of another scan, or of an older version.
     """
+    stored = _read_owner(folder, record, evidence)
+    try:
+        return _OPTIONS.validate_python(stored[KEY])
+    except (ValidationError, LookupError):
+        raise _untold(_evidence_of(folder, evidence)) from None
+
+
+def called_by(folder: Path, record: AuditRecord, evidence: Path | None = None) -> Called:
+    """Return how a scan was called, as far as its evidence says it.
+
+    Args:
+        folder: folder of the scan, or its record.
+        record: record of the scan.
+        evidence: folder of the evidence; None: beside the record.
+    """
+    place = str(records.file_of(folder).parent)
+    try:
+        stored = _read_owner(folder, record, evidence)
+    except RecordError:
+        return Called({"SCAN_DIR": place})
+    paths = _paths_in(stored)
+    places = {name: path for name, path in paths.items() if Path(path).is_dir()}
+    called = Called()
+    with suppress(ValidationError, LookupError):
+        called = _OPTIONS.validate_python(stored[KEY]).called()
+    return replace(called, places={**called.places, **places, "SCAN_DIR": place})
+
+
+def places_beside(folder: Path, evidence: Path | None = None) -> Mapping[str, str]:
+    """Return where model and data of a scan lie, although its record cannot be read.
+
+    Args:
+        folder: folder of the scan, or its record.
+        evidence: folder of the evidence; None: beside the record.
+    """
+    try:
+        stored = json.loads(read_file(_evidence_of(folder, evidence)))
+    except (OSError, ValueError):
+        return {}
+    if not isinstance(stored, Mapping):
+        return {}
+    return _paths_in(stored)
+
+
+def _paths_in(stored: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the folders of model and data as the evidence names them; none where it is broken."""
+    paths = stored.get("paths")
+    if not isinstance(paths, Mapping):
+        return {}
+    return paths
+
+
+def _evidence_of(folder: Path, evidence: Path | None) -> Path:
+    """Return the file that says whose the evidence is."""
     place = evidence or records.file_of(folder).parent / EVIDENCE
-    path = place / OWNER
-    hint = "scan again, or name the folder of the scan's evidence: --evidence FOLDER"
+    return place / OWNER
+
+
+def _untold(path: Path) -> RecordError:
+    """Return the error that a file does not say how its scan was called."""
+    return RecordError(f"{path}: does not say how the scan was called", HINT)
+
+
+def _read_owner(folder: Path, record: AuditRecord, evidence: Path | None) -> Mapping[str, Any]:
+    """Read what the evidence of a scan says of it.
+
+    Raises:
+        RecordError: the evidence is missing, broken, or of another scan.
+    """
+    path = _evidence_of(folder, evidence)
     try:
         stored: Mapping[str, Any] = json.loads(read_file(path))
         same_model = stored["model"] == record.target.sha256
         same_data = stored["data"] == record.corpus.sha256
-        arguments = stored[KEY]
     except OSError as error:
-        raise RecordError(f"{path}: {error.strerror or 'cannot be read'}", hint) from None
+        raise RecordError(f"{path}: {error.strerror or 'cannot be read'}", HINT) from None
     except (ValueError, LookupError, TypeError):
-        raise RecordError(f"{path}: does not say how the scan was called", hint) from None
+        raise _untold(path) from None
     if not (same_model and same_data):
-        raise RecordError(f"{place}: the evidence of another scan than {folder}", hint)
-    try:
-        return _OPTIONS.validate_python(arguments)
-    except ValidationError:
-        raise RecordError(f"{path}: does not say how the scan was called", hint) from None
+        raise RecordError(f"{path.parent}: the evidence of another scan than {folder}", HINT)
+    return stored
 
 
 def _absolute(path: Path) -> Path:

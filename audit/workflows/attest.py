@@ -21,7 +21,7 @@ from audit.attestation import (
     Subject,
 )
 from audit.cards import NO_MODEL, SERVED, DeclaredPolicy
-from audit.errors import RecordError, UsageError
+from audit.errors import RecordError, UsageError, command_line
 from audit.files import check_file, read_file, write_output
 from audit.policy import Decision, Policy, Verdict
 from audit.policy.decision import word_of
@@ -252,7 +252,7 @@ def verify(
         sealed = attestations.unseal(read_file(path), path.name)
     except OSError as error:
         raise RecordError(
-            f"{path}: {error.strerror}", f"write it with: docaudit attest {folder}"
+            f"{path}: {error.strerror}", f"write it with: {command_line('attest', folder)}"
         ) from None
     record = read_record(folder)
     findings = Findings()

@@ -1,6 +1,5 @@
 """A policy that asks for what there is, and the verdict on a record."""
 
-import json
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -10,7 +9,7 @@ from audit import record as records
 from audit.attacks import TEXTS, known_metrics
 from audit.attacks.text import AttackText
 from audit.errors import RecordError, UsageError
-from audit.files import EVIDENCE, digest_of_files, read_file
+from audit.files import digest_of_files, read_file
 from audit.policy import EXIT_CODES, Policy, Verdict
 from audit.record import AuditRecord
 from audit.workflows import wording
@@ -146,28 +145,6 @@ def _refuse_other_weights(model: Path) -> None:
     problems = [f"{model}: {name} {text}" for name in other_weights(model)]
     if problems:
         raise RecordError(problems, "move it out of the folder")
-
-
-def paths_of(path: Path, record: AuditRecord) -> dict[str, str]:
-    """Return where the model and the data of a scan lie, while they are there.
-
-    The private evidence of the scan says it.
-
-    Args:
-        path: path of the record, or of its folder; the evidence lies beside it.
-        record: record of the scan.
-    """
-    evidence = records.file_of(path).parent / EVIDENCE
-    try:
-        scan = json.loads(read_file(evidence / "scan.json"))
-        is_of_record = (
-            scan["model"] == record.target.sha256 and scan["data"] == record.corpus.sha256
-        )
-        if not is_of_record:
-            return {}
-        return {name: folder for name, folder in scan["paths"].items() if Path(folder).is_dir()}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        return {}
 
 
 def check_signature(path: Path, public: Path) -> str:

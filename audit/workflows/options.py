@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from audit.engine.interface import WIDTH, EngineSettings
 from audit.engine.journal import exclusive
 from audit.errors import EngineError, RecordError, UsageError
 from audit.files import EVIDENCE, check_folder
+from audit.report.commands import Called
 from audit.workflows import wording
 
 LEAST_SECONDS = 60.0
@@ -54,6 +56,8 @@ class ScanOptions:
         documents: bound of the units of member and held-out documents together.
         seconds: bound of the time of the attacks.
         evidence_dir: folder of the evidence; None: in `out`.
+        start: what the audited model was fine-tuned from, for countermeasures that train it again;
+            no attack uses it. None: the reference "pretrained".
         forgotten: file that names the documents that the model was to forget; these alone are then
             compared with held-out ones.
     """
@@ -79,6 +83,7 @@ class ScanOptions:
     documents: int | None = None
     seconds: float | None = None
     evidence_dir: Path | None = None
+    start: Path | None = None
     forgotten: Path | None = None
 
     @property
@@ -90,10 +95,46 @@ class ScanOptions:
     def paths(self) -> dict[str, str]:
         """Return the folders of model and data as they were given, by their names in commands.
 
-        See `first_action`.
+        See `Called`.
         """
         folders = {"MODEL_DIR": self.model_dir, "DATA_DIR": self.data_dir}
         return {name: str(path) for name, path in folders.items() if path != Path()}
+
+    def called(self, policy: str = "") -> Called:
+        """Return how the scan was called, for the commands that go on from it.
+
+        What limits a scan, as `only` does, is left out: the next one is to decide more.
+
+        Args:
+            policy: name of a shipped policy, or path of a file; empty: nobody knows it any more.
+        """
+        places = {"SCAN_DIR": str(self.out), "POLICY.toml": policy}
+        if self.forgotten is not None:
+            places["IDS"] = str(self.forgotten)
+        references = []
+        for name, folders in self.references.items():
+            references += [(name, str(folder)) for folder in folders]
+        evidence = str(self.evidence_dir or "")
+        called = Called(self.paths, references, tuple(self._words()), evidence)
+        return called.at(**places)
+
+    def _words(self) -> Iterator[str]:
+        """Yield the further options that a next scan takes over, a word each."""
+        usual: dict[str, tuple[object, object]] = {
+            "--evidence": (self.evidence_dir, None),
+            "--defense": (self.defense, None),
+            "--attack-parameters": (self.attack_parameters, None),
+            "--device": (self.device, "auto"),
+            "--dtype": (self.dtype, "auto"),
+            "--batch-size": (self.batch_size, None),
+            "--engine": (self.engine, LOCAL),
+        }
+        for option, (chosen, default) in usual.items():
+            if chosen != default:
+                yield option
+                yield str(chosen)
+        if _is_elsewhere(str(self.model_dir)):
+            yield "--allow-network"
 
     def below(self, *parts: str) -> ScanOptions:
         """Return the same scan in a folder below `out`.
@@ -104,6 +145,12 @@ class ScanOptions:
         if self.evidence_dir is None:
             return below
         return replace(below, evidence_dir=self.evidence_dir.joinpath(*parts))
+
+
+def _is_elsewhere(place: str) -> bool:
+    """Test whether a model is asked at the server of another machine."""
+    # A path loses one of the slashes of an address.
+    return re.match(r"https?:/+(?!localhost|127\.0\.0\.1|\[::1\])", place) is not None
 
 
 def check_work(options: ScanOptions) -> None:

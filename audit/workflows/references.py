@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Literal
 
 from audit.attacks.battery import BATTERY
@@ -16,6 +17,7 @@ from audit.corpus import manifest
 from audit.corpus.documents import Corpus
 from audit.engine.driver import LOCAL, make_engine
 from audit.engine.interface import SILENT, EngineSettings, Progress
+from audit.errors import command_line
 from audit.references import TEXTS, load, recommends_splits, training
 from audit.references.resolve import prepare
 from audit.targets.checkpoint.content import is_adapter
@@ -267,7 +269,7 @@ def needs_of(checked: CheckedModel, data_dir: Path, model_dir: Path, given: Give
         corpus=corpus,
         attacks=attacks,
         places=places,
-        command=f"docaudit references {data_dir} {model_dir}",
+        command=command_line("references", data_dir, model_dir),
         pretrained=_pretrained_argument(places, training_start, given),
     )
     return tuple(finding.need(name) for name in load.REFERENCE_NAMES if name in names)
@@ -279,7 +281,8 @@ def _pretrained_argument(
     """Write the arguments of a command that trains: what the model was fine-tuned from."""
     if not places["pretrained"].folders and training_start is None:
         return " --reference pretrained=PATH (what the model was fine-tuned from)"
-    return "".join(f" --reference pretrained={path}" for path in given.get("pretrained", ()))
+    words = (quote(f"pretrained={path}") for path in given.get("pretrained", ()))
+    return "".join(f" --reference {word}" for word in words)
 
 
 @dataclass(frozen=True)

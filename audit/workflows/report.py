@@ -1,6 +1,6 @@
 """The report of one record, and the trend of several."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,9 +14,11 @@ from audit.record import AuditRecord, file_of
 from audit.record import read as read_record
 from audit.report import markdown
 from audit.report.changes import Changes, compare
+from audit.report.commands import Called
 from audit.report.files import remove_stale, write
 from audit.report.revealed import NAME, write_revealed
 from audit.workflows import wording
+from audit.workflows.arguments import called_by
 from audit.workflows.gate import load_policy
 from audit.workflows.options import protect
 from audit.workflows.owner_sheet import with_statements, write_statements
@@ -37,6 +39,7 @@ class Report:
         revealed: file with values, where one was written.
         dpia: text for an impact assessment, where it was asked for.
         comparisons: what countermeasures were measured to do to the model.
+        called: how the scan was called.
     """
 
     folder: Path
@@ -46,6 +49,7 @@ class Report:
     revealed: Path | None = None
     dpia: Path | None = None
     comparisons: tuple[MeasuredDefense, ...] = ()
+    called: Called | None = None
 
 
 @dataclass(frozen=True)
@@ -210,8 +214,12 @@ def _report_record(
         written = write_statements(record, folder)
     else:
         written = file_of(request.paths[0]).read_bytes()
+    called = called_by(request.paths[0], record, request.evidence).at(
+        **{"POLICY.toml": request.policy}
+    )
     additions = Additions(
         comparisons=comparisons,
+        called=called,
         written=written,
         changes=_changes_since(request.previous, record, verdict, policy),
     )
@@ -225,7 +233,9 @@ def _report_record(
     revealed = None
     if request.reveal and (evidence / NAME).exists():
         revealed = evidence / NAME
-    return Report(folder, record, verdict, warnings, revealed, assessment, tuple(comparisons))
+    return Report(
+        folder, record, verdict, warnings, revealed, assessment, tuple(comparisons), called
+    )
 
 
 def _changes_since(
@@ -274,13 +284,13 @@ class Additions:
         comparisons: measured effects of countermeasures, which join the plan.
         written: bytes of the record's file, where it was written already.
         changes: what changed since the last audit.
-        paths: folders of model and data by their names in commands; see `first_action`.
+        called: how the scan was called; None: names stand in commands for its arguments.
     """
 
     comparisons: Sequence[MeasuredDefense] = ()
     written: bytes | None = None
     changes: Changes | None = None
-    paths: Mapping[str, str] | None = None
+    called: Called | None = None
 
 
 def write_report(
@@ -316,7 +326,7 @@ def write_report(
                 additions.comparisons,
                 additions.written,
                 additions.changes,
-                additions.paths,
+                additions.called,
             )
         )
         if reveal_from is not None:

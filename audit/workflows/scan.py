@@ -133,7 +133,9 @@ def audit_checkpoint(session: Session, policy: Policy, progress: Progress) -> Sc
         record = run_under(policy, session, progress)
         verdict = policies.evaluate(record, policy, policies.today())
         try:
-            warnings = write_report(record, verdict, policy, out, Additions(paths=options.paths))
+            warnings = write_report(
+                record, verdict, policy, out, Additions(called=options.called())
+            )
         except EngineError as error:
             warnings = error.lines
         finally:

@@ -16,6 +16,7 @@ from audit.cli import app, console
 from audit.defenses.interface import DEFENSES
 from audit.errors import UsageError
 from audit.report.action import first_action
+from audit.report.commands import Called
 from audit.report.facts.build import facts_of
 
 LIMITS = [(name, metric) for name, text in TEXTS.items() for metric in text.names]
@@ -75,7 +76,7 @@ def test_the_last_lines_hold_the_limits_the_fix_and_the_verdict(
         assert re.fullmatch(rf"{verdict.stamp} .*exit code {verdict.exit_code}\)", last), (
             "the verdict is the last line"
         )
-        step = first_action(facts_of(record, verdict), {"SCAN_DIR": "."})
+        step = first_action(facts_of(record, verdict, called=Called({"SCAN_DIR": "."})))
         assert step.text in above
         for one in verdict.decisions:
             if one.outcome == verdict.overall != "passed" and width >= 80:
@@ -111,14 +112,16 @@ def test_a_folded_command_can_be_copied_into_a_shell(monkeypatch, capsys):
 def test_the_first_command_holds_the_paths_of_the_machine_and_can_be_pasted(monkeypatch, capsys):
     monkeypatch.delenv("COLUMNS", raising=False)
     record, verdict, _ = example_records.violated()
-    paths = {"SCAN_DIR": "/tmp/my scans/reader"}
-    step = first_action(facts_of(record, verdict), paths)
+    called = Called({"SCAN_DIR": "/tmp/my scans/reader"}, references=[("pretrained", "base")])
+    step = first_action(facts_of(record, verdict, called=called))
     words = shlex.split(step.command)
     assert words == ["docaudit", "fix", "/tmp/my scans/reader"]
-    assert "put in your" not in step.text
-    console.show_verdict(verdict, None, record, paths=paths)
+    assert "put in" not in step.text
+    console.show_verdict(verdict, None, record, called=called)
     assert "docaudit fix '/tmp/my scans/reader'" in capsys.readouterr().out
-    assert first_action(facts_of(record, verdict)).text.endswith(" (put in your SCAN_DIR).")
+    assert first_action(facts_of(record, verdict)).text.endswith(
+        " (put in for SCAN_DIR the folder of the scan)."
+    )
     assert "my scans" not in decision(example_records.violated()), "paths stay on the terminal"
     # The command line takes what is printed: nothing is left that stands for something else.
     parsed = typer.main.get_command(app).commands["fix"].make_context("fix", words[2:])

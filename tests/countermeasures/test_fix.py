@@ -11,6 +11,8 @@ from scanned_worlds import make_questions
 from typer.testing import CliRunner
 
 from audit import record as records
+from audit.attacks.budget import budget_that_can_pass
+from audit.cards import ReferenceCard
 from audit.cli import app
 from audit.compare.defended import LimitChange, LimitUse, MeasuredDefense
 from audit.corpus.documents import Corpus
@@ -23,13 +25,13 @@ from audit.extensions.countermeasures.fix import (
     Scanned,
     Tried,
     adopt_journals,
-    budget_that_can_pass,
     candidates_of,
     find_candidates,
     read_scan,
 )
-from audit.extensions.countermeasures.fix_command import closing_lines
+from audit.extensions.countermeasures.fix_command import _with_references, next_step
 from audit.extensions.countermeasures.interface import RetrainedModel, TrainingDefense
+from audit.extensions.countermeasures.scans import count_baselines
 from audit.policy import load
 from audit.workflows.arguments import arguments_of, read_arguments
 from audit.workflows.options import ScanOptions
@@ -135,22 +137,23 @@ def test_a_quick_scan_ends_with_the_command_that_confirms_the_best(tmp_path):
     record, verdict, _ = answers.leaky()
     scanned = scanned_of(record, verdict, tmp_path, budget="quick")
     best = tried("scrub", ("undecided",), "undecided", tmp_path, record)
-    lines = [*closing_lines(Fixed(scanned, (best,), {}, (), "standard"), Path("docaudit-fix"))]
-    assert lines[-1] == (
-        f"A quick scan cannot pass. Next: docaudit fix {tmp_path / 'scan'} --confirm scrub"
-    )
+    step = next_step(Fixed(scanned, (best,), {}, (), "standard"), Path("docaudit-fix"))
+    assert step is not None
+    title, command = step
+    assert title.startswith("A quick scan cannot pass.")
+    assert command == f"docaudit fix {tmp_path / 'scan'} --confirm scrub"
 
 
 def test_a_budget_can_pass_from_the_share_on_that_limits_ask_for():
     default = load("default")
     asked = max(limit.min_coverage or 0 for limit in default.limits)
     assert asked > 0.25
-    assert budget_that_can_pass(default, "quick") == "standard"
-    assert budget_that_can_pass(default, "full") == "full"
+    assert budget_that_can_pass(default.limits, "quick") == "standard"
+    assert budget_that_can_pass(default.limits, "full") == "full"
     undemanding = tuple(
         replace(limit, min_coverage=None, min_category_coverage=None) for limit in default.limits
     )
-    assert budget_that_can_pass(replace(default, limits=undemanding), "quick") == "quick"
+    assert budget_that_can_pass(undemanding, "quick") == "quick"
 
 
 def test_arguments_of_a_scan_are_read_as_they_were_given(tmp_path):
@@ -197,6 +200,33 @@ def test_evidence_that_does_not_say_how_the_scan_was_called_is_refused(tmp_path,
     with pytest.raises(RecordError, match=problem) as error:
         read_arguments(tmp_path, record)
     assert "--evidence" in str(error.value.hint)
+
+
+def test_the_scan_of_another_version_is_to_be_scanned_again(tmp_path):
+    record, _, _ = answers.leaky()
+    content = json.loads(records.dumps(record)) | {"of_old": 1}
+    content["environment"]["docaudit"] = "0.13.1"
+    (tmp_path / "record.json").write_text(json.dumps(content))
+    (tmp_path / "evidence").mkdir()
+    places = {"MODEL_DIR": "my model", "DATA_DIR": "data"}
+    (tmp_path / "evidence" / "scan.json").write_text(json.dumps({"paths": places}))
+    with pytest.raises(RecordError, match=r"docaudit 0\.13\.1 made this scan") as error:
+        read_scan(tmp_path)
+    assert error.value.hint == "scan again: docaudit scan 'my model' data"
+
+
+def test_the_baselines_of_a_scan_are_counted():
+    record, _, _ = answers.leaky()
+    roles = ("pretrained", "baseline-0", "baseline-1", "split-0")
+    cards = tuple(ReferenceCard(role, "manifest", record.target) for role in roles)
+    assert count_baselines(replace(record, references=cards)) == 2
+
+
+def test_what_the_model_was_fine_tuned_from_starts_the_training_and_makes_no_other_scan(tmp_path):
+    scanned = ScanOptions(Path("m"), Path("d"), tmp_path, references={"splits": (Path("s"),)})
+    options = _with_references(scanned, ["pretrained=base"])
+    assert options.start == Path("base")
+    assert options.references == scanned.references
 
 
 def test_journals_are_copied_and_what_is_there_stays(tmp_path):
@@ -261,7 +291,7 @@ def test_a_confirmation_needs_what_was_measured(scan, tmp_path):
     output, code = docaudit("fix", scan, "--confirm", "scrub", "--out", tmp_path / "out")
     assert code == 2
     assert "no countermeasure was measured there" in output
-    assert fixing.CONFIRMED == "confirmed"
+    assert "opening the model" not in output
 
 
 class Strong(Unlearned):
@@ -285,6 +315,14 @@ def test_of_two_that_stop_the_leak_the_one_that_leaves_room_below_the_limits_is_
     far = with_share(tried("dp:2", ("undecided",), "undecided", tmp_path, record), 0.2)
     fixed = Fixed(scanned_of(record, verdict, tmp_path), (near, far), {}, (), "standard")
     assert fixed.best is far
+
+
+def test_room_is_asked_only_below_the_limits_that_the_leak_exceeded(tmp_path):
+    record, _, _ = answers.leaky()
+    item = with_share(tried("scrub", ("undecided",), "undecided", tmp_path, record), 0.2)
+    noisy = LimitChange("membership", "n", LimitUse("undecided", 0.0), LimitUse("undecided", 4.8))
+    limits = (*item.comparison.limits, noisy)
+    assert replace(item, comparison=replace(item.comparison, limits=limits)).leaves_room
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,12 @@ from audit.compare.defended import Effect, LimitChange, LimitUse, MeasuredDefens
 from audit.defenses.remedy import Evidence, FindingState, Remedy
 from audit.errors import RecordError
 from audit.measurements import Estimate
-from audit.policy import Gap, Limit, Policy
+from audit.policy import Gap, Limit, Policy, grounds
+from audit.report.action import first_action
+from audit.report.commands import Called, Commands
 from audit.report.facts.actions import STATE_LABELS
+from audit.report.facts.build import facts_of
 from audit.report.facts.recommend import (
-    TRY,
     Recommendation,
     effect_sentence,
     findings,
@@ -188,10 +190,27 @@ def test_a_command_repeats_the_policy_the_budget_and_the_seed_of_the_scan() -> N
     assert "docaudit scan MODEL_DIR DATA_DIR --policy default --budget full --seed 7" in commands
 
 
-def test_every_command_can_be_filled_in() -> None:
+def test_every_command_that_a_remedy_names_can_be_written() -> None:
+    record, verdict, _ = examples.violated()
+    commands = Commands(record, verdict, Called())
     for remedy in remedies():
-        text = (remedy.command or TRY).format(policy="p", budget="b", seed=0, name="n")
-        assert "{" not in text
+        if remedy.command or remedy.measured_by:
+            assert commands.of_remedy(remedy).startswith("docaudit "), remedy.id
+
+
+def test_what_was_left_untried_is_the_first_thing_to_do_wherever_it_is_read() -> None:
+    record, verdict, _ = examples.wide()
+    decisions = tuple(
+        dataclasses.replace(item, remedy_id=grounds.Remedy.ALL) for item in verdict.decisions
+    )
+    facts = facts_of(
+        dataclasses.replace(record, budget="quick", share=0.25),
+        dataclasses.replace(verdict, decisions=decisions),
+    )
+    assert facts.actions[0].remedy.id == "try-everything"
+    step = first_action(facts)
+    assert step is not None
+    assert step.command == facts.actions[0].command
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from audit.attestation import FILE_NAME
 from audit.files import digest_of_files
 from audit.report.revealed import write_owner
 from audit.targets.checkpoint.content import hash_files, unrun_code
+from audit.workflows.arguments import called_by
 from audit.workflows.attest import attest, verify
-from audit.workflows.gate import paths_of
 
 Content = dict[str, Any]
 
@@ -56,8 +56,11 @@ def test_gate_refuses_the_record_of_another_model_or_data_set(scanned, tmp_path)
     record = records.read(scanned)
     copied = Path(shutil.copy(scanned / "record.json", tmp_path))
     places = {"MODEL_DIR": str(model), "DATA_DIR": str(data)}
-    assert paths_of(copied, record) == places
-    assert paths_of(scanned, record) != places, "the evidence alone knows the paths"
+    assert called_by(copied, record).places == {**places, "SCAN_DIR": str(tmp_path)}
+    assert called_by(scanned, record).places["SCAN_DIR"] == str(scanned)
+    (tmp_path / "evidence" / "scan.json").unlink()
+    alone = called_by(copied, record).places
+    assert alone == {"SCAN_DIR": str(tmp_path)}, "the evidence alone knows the paths"
     other = shutil.copytree(model, tmp_path / "model")
     (other / "model.safetensors").write_bytes(b"another")
     (other / "generation_config.json").write_text("{}")

@@ -47,7 +47,8 @@ from audit.targets.interface import BestLinks, Target, TrainingLoss
 STRATUM = "canary"
 NO_CANARIES = "the data set holds no canaries"
 PROVIDE = (
-    "plant some before training (docaudit canary insert DATA_DIR OUT), train on OUT, and scan OUT"
+    "plant some before training (docaudit canary insert DATA_DIR OUT; OUT is a new folder), train "
+    "on OUT, and scan OUT"
 )
 TAKEN_OUT = f"{NO_CANARIES}, although its labels or the model’s are made for them"
 PUT_BACK = "scan the data set that docaudit canary insert wrote and the model was trained on"

@@ -5,7 +5,7 @@ With `-v` the rest is printed above them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from audit.policy import Decision, Limit, Outcome, Verdict
     from audit.record import AuditRecord
     from audit.report.action import Action
+    from audit.report.commands import Called
     from audit.report.facts.definitions import Facts
 
 SHOWN_DIGITS = 12
@@ -108,7 +109,7 @@ def show_verdict(
     record: AuditRecord | None = None,
     *,
     decides_exit: bool = True,
-    paths: Mapping[str, str] | None = None,
+    called: Called | None = None,
     verbose: bool = False,
     ending: Sequence[str] = (),
     comparisons: Sequence[MeasuredDefense] = (),
@@ -122,7 +123,7 @@ def show_verdict(
         out: the folder with the reports, if there is one.
         record: that was judged.
         decides_exit: False for a command whose exit code is not the verdict's.
-        paths: those of `first_action`.
+        called: how the scan was called; None: nobody knows it.
         verbose: print every limit, note and reason above the summary.
         ending: lines above the verdict.
         comparisons: what countermeasures were measured to do to this model.
@@ -131,13 +132,14 @@ def show_verdict(
     step = None
     if record is not None:
         from audit.report.action import first_action
+        from audit.report.commands import Called
         from audit.report.facts.build import facts_of
 
-        facts = facts_of(record, verdict, comparisons)
-        places = dict(paths or {})
+        called = called or Called()
         if out is not None:
-            places.setdefault("SCAN_DIR", str(out))
-        step = first_action(facts, places)
+            called = called.in_folder(str(out))
+        facts = facts_of(record, verdict, comparisons, called)
+        step = first_action(facts)
     make_console().print()
     _show_what_qualifies(verdict, facts, verbose=verbose)
     shown_ending = _Ending(

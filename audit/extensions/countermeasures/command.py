@@ -53,7 +53,7 @@ def _kinds() -> str:
     ]
     asked = listed([*query_defenses()], "and")
     return (
-        f"{asked} change the question while the model is used. Retraining countermeasures also train baselines "
+        f"{asked} work while the model is used, without training. Retraining countermeasures also train baselines "
         f"the same way: {'; '.join(does)}."
     )
 

@@ -8,8 +8,9 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from audit import __version__
 from audit import record as records
-from audit.attacks.budget import SHARES
+from audit.attacks.budget import budget_that_can_pass
 from audit.compare.defended import MeasuredDefense, read_all
 from audit.defenses.interface import DEFENSES, Defense
 from audit.defenses.remedy import EFFORTS
@@ -18,8 +19,6 @@ from audit.errors import RecordError, UsageError, listed
 from audit.extensions.countermeasures import page
 from audit.extensions.countermeasures.interface import TrainingDefense
 from audit.extensions.countermeasures.measuring import (
-    AFTER,
-    BEFORE,
     FILES,
     Plan,
     measure_once,
@@ -30,24 +29,25 @@ from audit.extensions.countermeasures.scans import (
     apply,
     check,
     chosen_by_time,
+    count_baselines,
     hold_folder,
     run_side,
 )
 from audit.files import write_atomically
 from audit.policy import EXIT_CODES, Policy, Verdict, evaluate, today
 from audit.policy.reading import shipped_policies
-from audit.record import AuditRecord
+from audit.record import AFTER, BEFORE, CONFIRMED, AuditRecord
+from audit.report.commands import Called, put_in
 from audit.report.facts.actions import Recommendation
 from audit.report.facts.build import facts_of
+from audit.report.facts.definitions import Facts
 from audit.report.facts.recommend import MOST_LOSS
-from audit.workflows.arguments import read_arguments
+from audit.workflows.arguments import places_beside, read_arguments
 from audit.workflows.gate import load_policy
 from audit.workflows.options import REFERENCES_FOLDER, ScanOptions
 from audit.workflows.report import Additions, write_report
 from audit.workflows.scan import Labelled
 
-CONFIRMED = "confirmed"
-"""The folder of the scan at the budget that can pass, below that of a countermeasure."""
 EPSILONS = (8.0, 2.0)
 """Guarantees of private training that are tried, the one that costs less usefulness first."""
 ROOM = 0.6
@@ -80,6 +80,7 @@ class Scanned:
         options: its options.
         policy: the policy.
         policy_name: name of a shipped policy, or path of a file, as a command takes it.
+        words: further options of `docaudit fix`, which its next command repeats.
     """
 
     folder: Path
@@ -88,6 +89,17 @@ class Scanned:
     options: ScanOptions
     policy: Policy
     policy_name: str
+    words: tuple[str, ...] = ()
+
+    @property
+    def called(self) -> Called:
+        """Return how it was called."""
+        return self.options.called(self.policy_name).at(SCAN_DIR=str(self.folder))
+
+    @property
+    def facts(self) -> Facts:
+        """Return the facts of the scan and of the verdict on it."""
+        return facts_of(self.record, self.verdict, called=self.called)
 
 
 @dataclass(frozen=True)
@@ -125,10 +137,16 @@ class Tried:
 
     @property
     def leaves_room(self) -> bool:
-        """Test whether no limit is exceeded, and none nearly used up by the number itself."""
-        used = [limit.after.value for limit in self.comparison.limits]
-        largest = max((share for share in used if share is not None), default=0.0)
-        return self.stops_leaks and largest <= ROOM
+        """Test whether no limit is exceeded, and none that was is nearly used up by its number.
+
+        Numbers of other limits may lie anywhere: so small a scan could not decide them.
+        """
+        used = [
+            limit.after.value
+            for limit in self.comparison.limits
+            if limit.before.outcome == "violated" and limit.after.value is not None
+        ]
+        return self.stops_leaks and max(used, default=0.0) <= ROOM
 
     @property
     def is_passed(self) -> bool:
@@ -198,7 +216,14 @@ def read_scan(folder: Path, evidence: Path | None = None, policy: str | None = N
         DocauditError: the record, its evidence or the policy cannot be read, or no countermeasure
             can be measured on such a scan.
     """
-    record = records.read(folder)
+    try:
+        record = records.read(folder)
+    except records.OtherVersionError as error:
+        again = put_in("docaudit scan MODEL_DIR DATA_DIR", places_beside(folder, evidence))
+        raise RecordError(
+            f"{folder}: docaudit {error.version} made this scan, and {__version__} cannot read it",
+            f"scan again: {again}",
+        ) from None
     options = read_arguments(folder, record, evidence)
     if options.no_model or not record.target.is_model:
         raise UsageError(
@@ -235,8 +260,7 @@ def find_candidates(scanned: Scanned) -> list[Candidate]:
 
     Private training comes once for each of `EPSILONS`.
     """
-    facts = facts_of(scanned.record, scanned.verdict)
-    lifting = [action for action in facts.actions if _may_lift(action)]
+    lifting = [action for action in scanned.facts.actions if _may_lift(action)]
     lifting.sort(key=lambda action: EFFORTS.index(action.remedy.effort))
     names: dict[str, None] = {}
     for action in lifting:
@@ -300,23 +324,6 @@ def _protected_unit(scanned: Scanned) -> str:
         if decision.outcome == "violated" and decision.limit.attack == "provider_membership":
             return "provider"
     return "document"
-
-
-def budget_that_can_pass(policy: Policy, budget: str) -> str:
-    """Return the least budget, from a scan's own on, that takes the share which a pass rests on.
-
-    Args:
-        policy: the policy.
-        budget: budget of the scan.
-    """
-    asked = 0.0
-    for limit in policy.limits:
-        asked = max(asked, limit.min_coverage or 0.0, limit.min_category_coverage or 0.0)
-    names = [*SHARES]
-    for name in names[names.index(budget) :]:
-        if SHARES[name] >= asked:
-            return name
-    return names[-1]
 
 
 def fix(
@@ -400,7 +407,7 @@ def _summarise(
         tuple(tried),
         dict(plan.left_out),
         tuple(candidate.label for candidate in chosen if candidate.label not in done),
-        budget_that_can_pass(scanned.policy, scanned.options.budget),
+        budget_that_can_pass(scanned.policy.limits, scanned.options.budget),
         tuple(path for path in written if path.exists()),
     )
     assert fixed.best is not None
@@ -496,7 +503,7 @@ def _write_pages(
     pages = [*measured.values()]
     yield from page.write(before.record, pages, out, plan.left_out)
     additions = Additions(
-        comparisons=tuple(comparison for comparison, _ in pages), paths=scanned.options.paths
+        comparisons=tuple(comparison for comparison, _ in pages), called=scanned.called
     )
     yield from write_report(
         scanned.record, scanned.verdict, scanned.policy, scanned.folder, additions
@@ -511,11 +518,34 @@ class Confirmed:
         record: its record.
         verdict: the verdict on it.
         folder: folder of its record and reports.
+        called: how it was called.
     """
 
     record: AuditRecord
     verdict: Verdict
     folder: Path
+    called: Called
+
+
+def check_measured(scanned: Scanned, out: Path, label: str) -> None:
+    """Refuse to confirm what was not measured, before anything is opened.
+
+    Args:
+        scanned: the scan that was to be mended.
+        out: folder that `fix` wrote.
+        label: name of a countermeasure.
+
+    Raises:
+        UsageError: nothing was measured under this name.
+    """
+    folder = folder_of(out, label)
+    if (folder / AFTER / "record.json").exists():
+        return
+    names = sorted(path.parent.name for path in out.glob(f"*/{AFTER}"))
+    hint = scanned.facts.commands.fix()
+    if names:
+        hint = f"one of {listed(names, 'or')}"
+    raise UsageError(f"{folder}: no countermeasure was measured there", hint)
 
 
 def confirm(
@@ -535,21 +565,17 @@ def confirm(
     Raises:
         DocauditError: nothing was measured under this name, or the scan cannot go on.
     """
+    check_measured(scanned, out, label)
     folder = folder_of(out, label)
-    if not (folder / AFTER / "record.json").exists():
-        names = sorted(path.parent.name for path in out.glob(f"*/{AFTER}"))
-        raise UsageError(
-            f"{folder}: no countermeasure was measured there",
-            f"one of {listed(names, 'or')}" if names else f"docaudit fix {scanned.folder}",
-        )
-    budget = budget_that_can_pass(scanned.policy, scanned.options.budget)
+    budget = budget_that_can_pass(scanned.policy.limits, scanned.options.budget)
     options = replace(_options_below(scanned, out), budget=budget)
     (candidate,) = candidates_of(label, scanned)
-    n_baselines = sum(card.role == "baseline" for card in scanned.record.references)
+    n_baselines = count_baselines(scanned.record)
     with hold_folder(options, ()):
         defended = apply(candidate.defense, options, folder / CONFIRMED, n_baselines, progress)
         side = yield from run_side(defended, scanned.policy, Labelled(progress, label))
-    yield Confirmed(side.record, side.verdict, folder / CONFIRMED)
+    called = side.session.options.called(scanned.policy_name)
+    yield Confirmed(side.record, side.verdict, folder / CONFIRMED, called)
 
 
 def headline_limit(scanned: Scanned) -> tuple[str, str]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,14 +13,13 @@ from audit.attacks import text_of
 from audit.cli import console
 from audit.cli.options import Device, Evidence, Pretrained, named_paths, show_errors
 from audit.errors import UsageError, listed
-from audit.files import check_folder
+from audit.files import FIX_OUT, check_folder
 from audit.report.labels import LABELS, UTILITY
 
 if TYPE_CHECKING:
     from audit.compare.defended import Effect
     from audit.extensions.countermeasures.fix import Fixed, Scanned, Tried
-
-OUT = "docaudit-fix"
+    from audit.workflows.options import ScanOptions
 
 
 def add_to(app: typer.Typer) -> None:
@@ -57,7 +55,7 @@ def fix(
     ] = None,
     out: Annotated[
         Path, typer.Option(help="Folder for models, records and the comparison.")
-    ] = Path(OUT),
+    ] = Path(FIX_OUT),
     evidence: Evidence = None,
     policy: Annotated[
         str | None,
@@ -82,10 +80,9 @@ def fix(
     check_folder("--out", out)
     refuse_audited("--out", out)
     scanned = read_scan(scan_dir, evidence, policy)
-    options = replace(scanned.options, device=device)
-    if reference:
-        options = replace(options, references={**options.references, **named_paths(reference)})
-    scanned = replace(scanned, options=options)
+    options = _with_references(replace(scanned.options, device=device), reference)
+    words = _words(reference or (), evidence, policy, device)
+    scanned = replace(scanned, options=options, words=tuple(words))
     if confirm is not None:
         _confirm(scanned, out, confirm)
     outcome = scanned.verdict.overall
@@ -104,6 +101,31 @@ def fix(
     raise typer.Exit(result.exit_code)
 
 
+def _with_references(options: ScanOptions, pairs: Sequence[str] | None) -> ScanOptions:
+    """Return the options of a scan with the references of `docaudit fix`.
+
+    What the model was fine-tuned from starts the training alone. As a reference of attacks it would
+    make another scan of this one.
+    """
+    references = named_paths(pairs)
+    start = next(iter(references.pop("pretrained", ())), options.start)
+    return replace(options, references={**options.references, **references}, start=start)
+
+
+def _words(
+    references: Sequence[str], evidence: Path | None, policy: str | None, device: str
+) -> Iterator[str]:
+    """Yield the options that the next command repeats, a word each."""
+    for reference in references:
+        yield from ("--reference", reference)
+    if evidence is not None:
+        yield from ("--evidence", str(evidence))
+    if policy is not None:
+        yield from ("--policy", policy)
+    if device != "auto":
+        yield from ("--device", device)
+
+
 def _refuse_unneeded(scanned: Scanned) -> None:
     """End where no limit is exceeded: there is nothing that a countermeasure could mend.
 
@@ -115,9 +137,8 @@ def _refuse_unneeded(scanned: Scanned) -> None:
         console.say("The scan passed. There is nothing to fix.")
         raise typer.Exit(0)
     from audit.report.action import first_action
-    from audit.report.facts.build import facts_of
 
-    step = first_action(facts_of(scanned.record, scanned.verdict), scanned.options.paths)
+    step = first_action(scanned.facts)
     hint = step.text if step is not None else f"read {scanned.folder / 'report.html'}"
     raise UsageError(f"{scanned.folder}: no limit is exceeded, and the verdict is undecided", hint)
 
@@ -128,14 +149,14 @@ def _confirm(scanned: Scanned, out: Path, label: str) -> None:
     Raises:
         Exit: always, with the exit code of the verdict.
     """
-    from audit.extensions.countermeasures.fix import confirm
+    from audit.extensions.countermeasures.fix import check_measured, confirm
 
+    check_measured(scanned, out, label)
     with console.Reporter() as progress:
         progress.stage("opening the model and the data set")
         (confirmed,) = progress.follow(confirm(scanned, out, label, progress))
     verdict = confirmed.verdict
-    paths = scanned.options.paths
-    console.show_verdict(verdict, confirmed.folder, confirmed.record, paths=paths)
+    console.show_verdict(verdict, confirmed.folder, confirmed.record, called=confirmed.called)
     raise typer.Exit(verdict.exit_code)
 
 
@@ -154,14 +175,17 @@ def show_fixed(result: Fixed, out: Path) -> None:
     if result.untried:
         names = listed([*result.untried], "and")
         console.say(f"Not needed any more: {names} (try with --try).")
-    console.say(*closing_lines(result, out))
+    console.say(*closing_lines(result))
+    step = next_step(result, out)
+    if step is not None:
+        title, command = step
+        console.show_commands(title, [command])
 
 
-def closing_lines(result: Fixed, out: Path) -> Iterator[str]:
-    """Yield what the best countermeasure reached, where its model lies, and the next command."""
+def closing_lines(result: Fixed) -> Iterator[str]:
+    """Yield what the best countermeasure reached, and where its model lies."""
     best = result.best
     assert best is not None
-    folder = result.scanned.folder
     if best.is_passed:
         yield f"Cheapest that passes: {best.label}."
     elif best.stops_leaks:
@@ -173,22 +197,22 @@ def closing_lines(result: Fixed, out: Path) -> Iterator[str]:
         yield f"Its model: {best.model}"
     if result.files:
         yield f"Read {listed([*map(str, result.files)], 'and')}"
-    if best.stops_leaks and not best.is_passed:
-        command = f"docaudit fix {shlex.quote(str(folder))} --confirm {best.label}"
-        if str(out) != OUT:
-            command += f" --out {shlex.quote(str(out))}"
-        if result.can_pass:
-            yield f"Next: docaudit plan says what the data set can decide: {plan_command(result)}"
-        else:
-            yield f"A {result.scanned.options.budget} scan cannot pass. Next: {command}"
 
 
-def plan_command(result: Fixed) -> str:
-    """Return the command that says which limits the data set can decide."""
-    options = result.scanned.options
-    return (
-        f"docaudit plan {shlex.quote(str(options.data_dir))} "
-        f"--policy {shlex.quote(result.scanned.policy_name)}"
+def next_step(result: Fixed, out: Path) -> tuple[str, str] | None:
+    """Return what to do next, and the command for it; None where a model passes, or none helps."""
+    best = result.best
+    if best is None or best.is_passed or not best.stops_leaks:
+        return None
+    commands = result.scanned.facts.commands
+    if result.can_pass:
+        return "Next: see what the data set can decide", commands.plan()
+    words = ["--confirm", best.label, *result.scanned.words]
+    if str(out) != FIX_OUT:
+        words += ["--out", str(out)]
+    budget = result.scanned.options.budget
+    return f"A {budget} scan cannot pass. Next: scan this model with more trials", commands.fix(
+        *words
     )
 
 

@@ -33,13 +33,14 @@ from audit.extensions.countermeasures.scans import (
     ScanOfSide,
     apply,
     check,
+    count_baselines,
     hold_folder,
     refusals_as_sign,
     run_side,
 )
 from audit.measurements import Estimate
 from audit.policy import Decision, Policy, contradiction
-from audit.record import AuditRecord
+from audit.record import AFTER, BEFORE, AuditRecord
 from audit.references.recipes import key_of
 from audit.stats.paired import Ratios, joined_difference, ratio_difference
 from audit.workflows.gate import load_policy
@@ -48,8 +49,6 @@ from audit.workflows.report import Additions, write_report
 from audit.workflows.scan import Labelled
 
 FILES = (page.PDF_NAME, page.HTML_NAME)
-BEFORE = "before"
-AFTER = "after"
 _NOT_FOR_THIS = (ManifestError, TargetError, UsageError)
 """Errors by which a countermeasure says that it is none for this model or data set."""
 
@@ -214,7 +213,7 @@ def measure_once(
             return earlier, record
     except RecordError:
         pass
-    n_baselines = sum(card.role == "baseline" for card in before.record.references)
+    n_baselines = count_baselines(before.record)
     defended = apply(defense, plan.options, folder / AFTER, n_baselines, plan.progress)
     progress = Labelled(plan.progress, defense.title.lower())
     # The same trials of both sides, however fast each of them is.
@@ -280,6 +279,7 @@ def _comparison_key(defense: Defense, before: ScanOfSide, plan: Plan) -> str:
             [record.target.sha256, record.corpus.sha256, record.budget, record.share, record.seed],
             [[reference.role, reference.card.sha256] for reference in record.references],
             sorted([name, list(map(str, paths))] for name, paths in references.items()),
+            str(plan.options.start),
             settings,
         ]
     )

@@ -14,7 +14,7 @@ from audit.corpus.documents import Corpus
 from audit.defenses.interface import Defense
 from audit.engine.interface import Progress
 from audit.engine.journal import exclusive
-from audit.errors import TargetError
+from audit.errors import ManifestError, TargetError
 from audit.extensions.countermeasures.interface import TrainingDefense
 from audit.failures import guarded
 from audit.measurements import Estimate
@@ -135,6 +135,11 @@ def check_start(corpus: Corpus, start: Path, model_dir: Path) -> None:
         )
 
 
+def count_baselines(record: AuditRecord) -> int:
+    """Count the baselines of a scan, as many of which are trained with a countermeasure."""
+    return sum(card.role.startswith("baseline-") for card in record.references)
+
+
 def apply(
     defense: Defense, options: ScanOptions, out: Path, count: int, progress: Progress
 ) -> ScanOptions:
@@ -155,7 +160,7 @@ def apply(
     models = options.evidence / "models"
     trained = defense.train(corpus, start, models, device=device, progress=progress)
     references = options.references
-    if defense.baselines_like and count:
+    if defense.baselines_like and count and _trains_alike(corpus):
         # A model trained otherwise is held against baselines trained in that way too.
         data = manifest.load(trained.data)
         began = trained.start or start
@@ -166,6 +171,20 @@ def apply(
         references = {**references, "baselines": baselines, "splits": ()}
     made_by = (f"docaudit defend {defense.name}",)
     return replace(after, model_dir=trained.model, references=references, derived_by=made_by)
+
+
+def _trains_alike(corpus: Corpus) -> bool:
+    """Test whether baselines can be trained with a countermeasure.
+
+    Where no public document stands in for the members, only a model that is asked needs them.
+    """
+    if corpus.manifest.task.asks:
+        return True
+    try:
+        material(corpus)
+    except ManifestError:
+        return False
+    return True
 
 
 def refusals_as_sign(
@@ -248,7 +267,7 @@ def _pretrained_start(defense: TrainingDefense, corpus: Corpus, options: ScanOpt
 
     An audited adapter stands for its base and for how it was trained over it.
     """
-    given = next(iter(options.references.get("pretrained", ())), None)
+    given = options.start or next(iter(options.references.get("pretrained", ())), None)
     if (
         defense.keeps_adapter
         and is_adapter(options.model_dir)

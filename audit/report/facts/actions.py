@@ -45,6 +45,7 @@ class Recommendation:
         verdict: whether it can change the verdict, in one sentence.
         ends_leak: whether it was measured on this model to leave no limit that it answers exceeded.
         command: what measures it on this model; empty where no command does.
+        put_in: what a reader puts in for the names in the command; empty where it runs as it is.
         rank: the smallest first.
     """
 
@@ -56,6 +57,7 @@ class Recommendation:
     verdict: str
     command: str
     ends_leak: bool = False
+    put_in: str = ""
     rank: tuple[int, ...] = field(repr=False, default=())
 
     @property

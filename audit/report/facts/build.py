@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from audit.policy import Verdict
 from audit.record import AuditRecord
+from audit.report.commands import Called, Commands
 from audit.report.facts.access import access_rows, releases_of
 from audit.report.facts.definitions import Facts
 from audit.report.facts.kinds import kinds_of, nothing_returned
@@ -23,7 +24,7 @@ def facts_of(
     record: AuditRecord,
     verdict: Verdict,
     comparisons: Sequence[MeasuredDefense] = (),
-    paths: Mapping[str, str] | None = None,
+    called: Called | None = None,
 ) -> Facts:
     """Compute every number that outputs show of an audit.
 
@@ -31,7 +32,7 @@ def facts_of(
         record: the scan.
         verdict: on it.
         comparisons: what countermeasures were measured to do to this model.
-        paths: what stands for MODEL_DIR and DATA_DIR in commands; None: the names stay.
+        called: how the scan was called; None: names stand in commands for its arguments.
 
     Raises:
         RenderError: `policies/defenses.toml` cannot be read.
@@ -47,13 +48,14 @@ def facts_of(
         rows=rows,
         kinds=kinds_of(record, rows),
         nothing_returned=nothing_returned(record),
-        actions=recommend(record, verdict, comparisons, paths),
+        actions=recommend(record, verdict, comparisons, called),
         open=open_limits(record, verdict),
         alarm=alarm_of(verdict),
         next_step=next_step(record, verdict),
         accepted=accepted,
         outside=outside,
         bounded=record.is_bounded,
+        commands=Commands(record, verdict, called or Called()),
         signs=signs_of_training(verdict.settled),
         access=access,
         releases=releases_of(record, access),

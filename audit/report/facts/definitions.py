@@ -14,6 +14,7 @@ from audit.policy import Cause, Decision, Outcome, Overall, Verdict
 from audit.policy.alarms import Alarm
 from audit.policy.grounds import Remedy, Urgency
 from audit.record import AuditRecord
+from audit.report.commands import Commands
 from audit.report.facts.actions import Recommendation
 from audit.report.facts.scale import ScaleFacts
 from audit.report.sentences import finding_sentence, value_sentence
@@ -244,6 +245,7 @@ class NextStep:
         open: undecided limits in all.
         documents: training and unseen documents of the data set, where more of them are asked for
             and a budget or a bound left some untried; else None.
+        limits: attack and metric of the limits that it decides.
     """
 
     remedy: str
@@ -252,6 +254,7 @@ class NextStep:
     decides: int
     open: int
     documents: int | None = None
+    limits: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -388,6 +391,7 @@ class Facts:
         access: who can do it: each attack that ran or could have, by access to the model.
         releases: what follows from `access` for a model that stays inside, is hosted, or is shared;
             empty where no model was audited.
+        commands: what goes on from the scan.
     """
 
     record: AuditRecord
@@ -406,6 +410,7 @@ class Facts:
     signs: tuple[MeasuredLeak, ...]
     access: tuple[AccessRow, ...]
     releases: tuple[ReleaseFacts, ...]
+    commands: Commands
 
     @property
     def people(self) -> tuple[PeopleFacts, ...]:

@@ -5,8 +5,6 @@ They are ranked by what was measured of them on this model or on others.
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -19,12 +17,13 @@ from audit.measurements import Estimate, Measurement
 from audit.policy import grounds
 from audit.policy.decision import word_of
 from audit.policy.guarantees import CANARIES, EPSILON
-from audit.policy.reading import shipped_policies
 from audit.record import AuditRecord
 from audit.report import numbers
+from audit.report.commands import Called, Commands, left_to_put_in
 from audit.report.facts.actions import Finding, Recommendation
-from audit.report.facts.definitions import EXTRACTING, RECOGNISING, decided_attacks
+from audit.report.facts.definitions import EXTRACTING, RECOGNISING, NextStep, decided_attacks
 from audit.report.facts.leaks import unlimited, within
+from audit.report.facts.undecided import next_step
 from audit.report.labels import LABELS, UTILITY
 from audit.report.remedies import remedies
 
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from audit.compare.defended import Effect, MeasuredDefense
     from audit.policy import Decision, Verdict
 
-TRY = "docaudit fix SCAN_DIR --try {name}"
-"""Measures a countermeasure on the model of a scan, with the scan's own arguments."""
 MOST_LOSS = 0.1
 """Relative loss of usefulness, by any measure, above which a remedy is dear."""
 RUINOUS_LOSS = 0.5
@@ -79,6 +76,13 @@ def _overall_findings(record: AuditRecord, verdict: Verdict) -> Iterator[Finding
         yield Finding("", "", "unchecked")
 
 
+_STATES_BY_REMEDY: Mapping[grounds.Remedy | None, FindingState] = {
+    grounds.Remedy.NO_HELDOUT: "one-sided",
+    grounds.Remedy.ALL: "untried",
+}
+"""States of undecided limits that their remedy tells, and not their cause."""
+
+
 def state_of(decision: Decision) -> FindingState | None:
     """Return the state of one limit.
 
@@ -88,9 +92,7 @@ def state_of(decision: Decision) -> FindingState | None:
         case "violated" | "waived":
             return decision.outcome
         case "undecided":
-            if decision.remedy_id is grounds.Remedy.NO_HELDOUT:
-                return "one-sided"
-            return decision.cause
+            return _STATES_BY_REMEDY.get(decision.remedy_id, decision.cause)
     return None
 
 
@@ -98,35 +100,49 @@ def recommend(
     record: AuditRecord,
     verdict: Verdict,
     comparisons: Sequence[MeasuredDefense] = (),
-    paths: Mapping[str, str] | None = None,
+    called: Called | None = None,
 ) -> tuple[Recommendation, ...]:
     """List the remedies that answer a finding, ranked for this scan.
 
-    Those that answer what the verdict rests on come first, then those against violations; among
-    these the ones that may change the verdict, not those that only limit access. Then come the
-    ones that leave a useful model, stand alone, and more surely meet the limits. Then come those
-    that take little usefulness, answer more limits and ask for less effort, in the order of the
-    file.
+    Those that answer what the verdict rests on come first, and of an open verdict what would decide
+    most limits. Then come those against violations; among these the ones that may change the
+    verdict, not those that only limit access. Then come the ones that leave a useful model, stand
+    alone, and more surely meet the limits. Then come those that take little usefulness, answer more
+    limits and ask for less effort, in the order of the file.
 
     Args:
         record: the measurements.
         verdict: on them.
         comparisons: what countermeasures were measured to do to this model.
-        paths: what stands for `PARTS` in commands.
+        called: how the scan was called; None: nobody knows it.
 
     Raises:
         RenderError: `policies/defenses.toml` cannot be read.
     """
     listed = findings(record, verdict)
+    commands = Commands(record, verdict, called or Called())
+    step = None
+    if verdict.overall == "undecided":
+        step = next_step(record, verdict)
     recommendations: list[Recommendation] = []
     for remedy in remedies():
         answered = tuple(finding for finding in listed if _any_answer_fits(remedy, finding))
         if answered and remedy.forgetting == (record.corpus.forgotten is not None):
             measured = [item for item in comparisons if item.name in remedy.measured_by]
-            recommendation = _recommendation(remedy, answered, measured, record, verdict)
-            command = with_paths(recommendation.command, paths or {})
-            recommendations.append(replace(recommendation, command=command))
+            recommendation = _recommendation(remedy, answered, measured, commands)
+            n_decided = _count_decided(step, recommendation)
+            aside, *further = recommendation.rank
+            rank = (aside, -n_decided, *further)
+            recommendations.append(replace(recommendation, rank=rank))
     return tuple(sorted(recommendations, key=lambda item: item.rank))
+
+
+def _count_decided(step: NextStep | None, recommendation: Recommendation) -> int:
+    """Count the limits that the next step decides and that a recommendation answers."""
+    if step is None:
+        return 0
+    answered = {(finding.attack, finding.metric) for finding in recommendation.findings}
+    return len(step.limits & answered)
 
 
 @dataclass(frozen=True)
@@ -156,8 +172,7 @@ def _recommendation(
     remedy: Remedy,
     answered: tuple[Finding, ...],
     comparisons: Sequence[MeasuredDefense],
-    record: AuditRecord,
-    verdict: Verdict,
+    commands: Commands,
 ) -> Recommendation:
     """Recommend a remedy.
 
@@ -165,9 +180,10 @@ def _recommendation(
         remedy: the remedy.
         answered: the findings that it answers, at least one.
         comparisons: what it was measured to do to this model.
-        record: the scan.
-        verdict: the verdict on it.
+        commands: what goes on from the scan.
     """
+    verdict = commands.verdict
+    command = commands.of_remedy(remedy)
     violated = _violated_limits(verdict, answered)
     support = _Support(violated, comparisons, _evidence_on(remedy, violated))
     gravest = min(STATES.index(finding.state) for finding in answered)
@@ -185,9 +201,8 @@ def _recommendation(
         effect=_short_effect(remedy, support) if violated else "",
         verdict=prospect.sentence,
         ends_leak=bool(comparisons) and prospect.rank in (MEETS, STOPS),
-        command=_command_of(remedy).format(
-            policy=_policy_name(verdict), budget=record.budget, seed=record.seed
-        ),
+        command=command,
+        put_in=left_to_put_in(command),
         rank=(
             all(finding.aside for finding in answered),
             gravest,
@@ -207,20 +222,6 @@ def _violated_limits(verdict: Verdict, answered: Sequence[Finding]) -> list[Deci
     pairs = {(finding.attack, finding.metric) for finding in answered}
     violated = [decision for decision in verdict.decisions if decision.outcome == "violated"]
     return [item for item in violated if (item.limit.attack, item.limit.metric) in pairs]
-
-
-def _command_of(remedy: Remedy) -> str:
-    """Return the command that measures a remedy; empty where there is none."""
-    if remedy.command:
-        return remedy.command
-    if remedy.measured_by:
-        return TRY.format(name=remedy.measured_by[0])
-    return ""
-
-
-def _policy_name(verdict: Verdict) -> str:
-    """Return the policy as a command names it: a shipped one, or a file."""
-    return verdict.policy if verdict.policy in shipped_policies() else "POLICY.toml"
 
 
 class _Prospect(NamedTuple):
@@ -468,15 +469,3 @@ def _answer_fits(answer: AnsweredFinding, finding: Finding) -> bool:
         and fnmatchcase(finding.attack, answer.attack)
         and fnmatchcase(finding.metric, answer.metric)
     )
-
-
-PARTS = ("MODEL_DIR", "DATA_DIR", "POLICY.toml", "SCAN_DIR", "PATH")
-"""Names in commands that stand for paths of the machine."""
-
-
-def with_paths(command: str, paths: Mapping[str, str]) -> str:
-    """Put paths in place of the names in a command, quoted for a shell."""
-    for name, path in paths.items():
-        quoted = shlex.quote(path).replace("\\", r"\\")
-        command = re.sub(rf"\b{re.escape(name)}\b", quoted, command)
-    return command

@@ -82,6 +82,7 @@ def next_step(record: AuditRecord, verdict: Verdict) -> NextStep | None:
     urgent = [limit for limit in limits if limit.urgency == most_urgent]
     advice = Counter(_advice_on(limit) for limit in urgent)
     ((commonest, decides),) = advice.most_common(1)
+    answered = [limit for limit in urgent if _advice_on(limit) == commonest]
     return NextStep(
         remedy=commonest.words,
         remedy_id=commonest.name,
@@ -89,7 +90,14 @@ def next_step(record: AuditRecord, verdict: Verdict) -> NextStep | None:
         decides=decides,
         open=len(open_limits(record, verdict)),
         documents=_documents_left(record, commonest.name, urgent),
+        limits=_pairs(answered),
     )
+
+
+def _pairs(limits: Sequence[OpenFacts]) -> frozenset[tuple[str, str]]:
+    """Return attack and metric of limits."""
+    decided = [limit.decision.limit for limit in limits]
+    return frozenset((limit.attack, limit.metric) for limit in decided)
 
 
 def _advice_on(limit: OpenFacts) -> _Advice:
