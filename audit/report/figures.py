@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from audit.attacks.figure_text import CurveFigure, CurvePanel, Form, HistogramFigure
 from audit.attacks.figure_text import Figure as FigureSpec
-from audit.measurements import Curve, Estimate, Histogram, Unresolved
+from audit.measurements import Breakdown, Curve, Estimate, Histogram, Unresolved
 from audit.record import Result
 from audit.report import svg
 from audit.report.svg import STYLE, At, Frame, Shape, Signs, Span
@@ -26,6 +26,8 @@ LINES_HEIGHT = 2.5
 """Inches: the height of a row of panels with lines, where no other is asked for."""
 PERCENT_FORMS = ("share", "points")
 """Forms of numbers that are drawn as percent."""
+RETURNED = "returned"
+"""The histogram of documents by how many of their values came back."""
 NO_DIFFERENCE = {"ratio": 1.0, "points": 0.0}
 """By form, the value at which nothing differs: a line is drawn there."""
 
@@ -413,12 +415,13 @@ def draw(
     return tuple(made)
 
 
-def of_method(result: Result, method: str) -> Result:
+def of_method(result: Result, method: str, documents: Breakdown | None = None) -> Result:
     """Return a result whose histograms and curves are those of one method, under bare names.
 
     Args:
         result: the numbers; a drawing of a method is named BARE.METHOD.
         method: the end of that name, with its dot; empty: those with bare names.
+        documents: documents by how many of their values came back, by the same method.
     """
     histograms = {item.name: item for item in result.histograms}
     curves = {item.name: item for item in result.curves}
@@ -427,12 +430,26 @@ def of_method(result: Result, method: str) -> Result:
         for name, item in histograms.items()
         if _is_bare(name, histograms)
     ]
+    if documents is not None:
+        chosen_bars = [_by_hits(item, documents) for item in chosen_bars]
     chosen_curves = [
         replace(curves.get(f"{name}{method}", item), name=name)
         for name, item in curves.items()
         if _is_bare(name, curves)
     ]
     return replace(result, histograms=tuple(chosen_bars), curves=tuple(chosen_curves))
+
+
+def _by_hits(histogram: Histogram, documents: Breakdown) -> Histogram:
+    """Return the histogram of documents by their values, with the counts of one method."""
+    if histogram.name != RETURNED or set(histogram.counts) != {"member", "held-out"}:
+        return histogram
+    edges = tuple(number - 0.5 for number in range(len(documents.groups) + 1))
+    counts = {
+        "member": tuple(round(group.member.hits) for group in documents.groups),
+        "held-out": tuple(round(group.heldout.hits) for group in documents.groups),
+    }
+    return replace(histogram, edges=edges, counts=counts)
 
 
 def _is_bare(name: str, names: Collection[str]) -> bool:

@@ -303,7 +303,7 @@ def _completed_view(facts: Facts, result: Result, text: AttackMacros, drawn: int
     verdict = facts.verdict
     row = facts.by_attack[result.attack]
     limits = _limits_of(row)
-    shown = of_method(result, row.method)
+    shown = of_method(result, row.method, row.groups.get("documents"))
     report = text.report
     specified = [*report.figures]
     for spec in report.parts:

@@ -156,3 +156,18 @@ def test_values_that_are_picked_from_a_list_do_not_come_back():
         "reconstruction": "Values that came back",
         "attribute_inference": "Values picked rightly",
     }
+
+
+def test_bars_of_documents_are_counted_by_the_method_that_decides():
+    other = Histogram(
+        "returned", "values", (-0.5, 0.5, 1.5), {"member": (3, 7), "held-out": (10, 0)}
+    )
+    groups = (
+        Group("0", Share(2.0, 10), Share(9.0, 10)),
+        Group("1", Share(7.0, 10), Share(1.0, 10)),
+        Group("2", Share(1.0, 10), Share(0.0, 10)),
+    )
+    documents = Breakdown("documents", ".near", "documents", groups)
+    (bars,) = of_method(Result("x", histograms=(other,)), ".near", documents).histograms
+    assert bars.counts == {"member": (2, 7, 1), "held-out": (9, 1, 0)}
+    assert bars.edges == (-0.5, 0.5, 1.5, 2.5)
