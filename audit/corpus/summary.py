@@ -17,6 +17,7 @@ from audit.corpus.canaries.schema import (
     count_canaries,
     load_canaries,
 )
+from audit.corpus.columns import column_warnings
 from audit.corpus.documents import (
     CATEGORIES,
     SPLITS,
@@ -138,10 +139,16 @@ def _counts(documents: tuple[Document, ...]) -> dict[str, int]:
     return {
         "documents": len(documents),
         "with an image": sum(document.image is not None for document in documents),
+        "with boxes of words": sum(_has_boxes(document) for document in documents),
         "providers": len(providers),
         "questions": n_questions,
         "answers among the page's words": n_on_page,
     }
+
+
+def _has_boxes(document: Document) -> bool:
+    """Test whether the words of a page have boxes."""
+    return any(word.box is not None for word in document.words)
 
 
 def _fields(corpus: Corpus) -> dict[Category, FieldCounts]:
@@ -284,6 +291,7 @@ def _layout_warnings(corpus: Corpus) -> Iterator[str]:
     if corners:
         yield from _grid_warnings(corners, sizes)
     yield from placement_warnings(corpus)
+    yield from column_warnings(corpus)
 
 
 def _grid_warnings(

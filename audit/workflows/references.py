@@ -22,6 +22,7 @@ from audit.references import TEXTS, load, recommends_splits, training
 from audit.references.resolve import prepare
 from audit.targets.checkpoint.content import is_adapter
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, stated_guarantee
+from audit.targets.fit import TaskScore, WordsRead, fit_of
 from audit.targets.opening import (
     Checkpoint,
     device_named,
@@ -89,6 +90,9 @@ class InspectedModel:
         warnings: warnings that a scan gives.
         lacking: what to do about each reference that an attack cannot run without, a line each.
         skipped: the same by attack.
+        scores: how well it does its task on a few pages of its training.
+        words: words of training pages that it reads; None where it reads pictures alone, or windows
+            all over.
     """
 
     architecture: str
@@ -97,6 +101,8 @@ class InspectedModel:
     warnings: tuple[str, ...]
     lacking: tuple[str, ...]
     skipped: Mapping[str, str]
+    scores: tuple[TaskScore, ...] = ()
+    words: WordsRead | None = None
 
 
 def inspect_model(model_dir: Path, corpus: Corpus, data_dir: Path, given: Given) -> InspectedModel:
@@ -123,6 +129,7 @@ def inspect_model(model_dir: Path, corpus: Corpus, data_dir: Path, given: Given)
     for need in needs:
         if _is_missing(need):
             skipped.update(dict.fromkeys(need.needed_by, _why_skipped(need)))
+    fit = fit_of(checked.target, checked.corpus)
     return InspectedModel(
         architecture=checked.target.card.architecture,
         inapplicable=inapplicable,
@@ -133,9 +140,12 @@ def inspect_model(model_dir: Path, corpus: Corpus, data_dir: Path, given: Given)
             *doubts,
             *warn_of_code(folder),
             *doubt_draw(folder, corpus),
+            *fit.warnings,
         ),
         lacking=tuple(missing(needs)),
         skipped=skipped,
+        scores=fit.scores,
+        words=fit.read,
     )
 
 

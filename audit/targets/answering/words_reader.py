@@ -19,6 +19,7 @@ from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
 from audit.corpus.bars import lines_of
 from audit.corpus.documents import Word
+from audit.corpus.images import PageView
 from audit.errors import TargetError
 from audit.targets import wording
 from audit.targets.answering import reader as reading
@@ -283,6 +284,13 @@ class DecoderReader(reading.Reader):
         # Some templates let a model think aloud first, unless they are told not to.
         settings = {"add_generation_prompt": answer is None, "enable_thinking": False}
         return write_turns(self.tokenizer, turns, **settings)
+
+    def count_words(self, view: PageView, question: str) -> int:
+        """Count the words of a page that stand in the row that asks a question."""
+        text = self._plain(text_of_words(view.words))
+        plain_question = self._plain(question, self.max_tokens // 4)
+        share = len(self._fitting(text, plain_question).split()) / max(1, len(text.split()))
+        return round(share * len(view.words))
 
     def _fitting(self, text: str, question: str) -> str:
         """Return the beginning of the page's text that fits a row with question and answer."""
