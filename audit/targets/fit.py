@@ -205,13 +205,8 @@ def _try_task(target: interface.Target, corpus: Corpus, seed: int) -> tuple[Usef
         What was measured, and on how many pages; nothing on none where too few can be tried in
         `SECONDS`.
     """
-    asks = interface.Answer in target.answers
-    members = corpus.of("member")
-    if asks:
-        members = tuple(document for document in members if document.questions)
-    drawn = np.random.default_rng(seed).permutation(len(members))[:PAGES]
-    pages = [_as_unseen(members[index], corpus) for index in sorted(drawn)]
-    if asks and pages:
+    pages = _draw_pages(corpus, seed, asks=interface.Answer in target.answers)
+    if interface.Answer in target.answers and pages:
         pages = pages[: _count_in_time(target, corpus, pages[0])]
     if len(pages) < FEWEST_PAGES:
         return Usefulness([]), 0
@@ -219,6 +214,15 @@ def _try_task(target: interface.Target, corpus: Corpus, seed: int) -> tuple[Usef
     learned = [document for document in corpus.of("member") if document.id not in names]
     few = replace(corpus, documents=(*learned, *pages))
     return measure_usefulness(target, few, seed), len(pages)
+
+
+def _draw_pages(corpus: Corpus, seed: int, *, asks: bool) -> list[Document]:
+    """Draw pages of training, as if they were unseen; where these are asked, with questions."""
+    members = corpus.of("member")
+    if asks:
+        members = tuple(document for document in members if document.questions)
+    drawn = np.random.default_rng(seed).permutation(len(members))[:PAGES]
+    return [_as_unseen(members[index], corpus) for index in sorted(drawn)]
 
 
 def _as_unseen(document: Document, corpus: Corpus) -> Document:

@@ -1,4 +1,4 @@
-"""Pages whose words are listed across two columns: newspapers are named, tables and letters are not."""
+"""Pages whose words are listed across two columns: newspapers are named, tables are not."""
 
 from collections.abc import Sequence
 from dataclasses import replace

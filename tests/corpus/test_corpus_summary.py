@@ -68,6 +68,7 @@ def test_counts(tmp_path: Path) -> None:
     assert {name: tuple(counts.values()) for name, counts in summary.counts.items()} == {
         "documents": (3, 2, 1),
         "with an image": (2, 2, 1),
+        "with boxes of words": (0, 0, 0),
         "providers": (1, 2, 1),  # RED SHOP is one
         **dict.fromkeys(("questions", "answers among the page's words"), (0, 0, 0)),
         "copies of another split's, left out": (0, 0, 0),
