@@ -141,8 +141,12 @@ def _show_attacks(
     if inspected is None:
         _show_readiness(attacks, verbose=verbose)
         return
-    console.say(*(score.sentence for score in inspected.scores if not score.is_doubtful))
-    console.warn(*(line for line in inspected.warnings if line not in summary.warnings))
+    for score in inspected.scores:
+        if not score.is_doubtful:
+            console.say(score.sentence)
+    for line in inspected.warnings:
+        if line not in summary.warnings:
+            console.warn(line)
     _show_readiness(attacks, verbose=verbose)
     if verbose:
         columns = ("attack", "split", "trials")

@@ -496,7 +496,10 @@ def _show_report(report: ImportReport, dst: Path, *, in_place: bool = False) -> 
         written += f"; fields without words are listed in {dst / REPORT_NAME}"
     console.say(written)
     sizes = {split: report.documents[split] for split in SPLITS}
-    console.warn(*report.warnings, *filter(None, [size_warning(sizes, is_drawn=report.is_drawn)]))
+    console.warn(*report.warnings)
+    few = size_warning(sizes, is_drawn=report.is_drawn)
+    if few:
+        console.warn(few)
     if sizes["heldout"] and not sizes["public"]:
         console.say(HELP["import.no_public"])
 
