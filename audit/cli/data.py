@@ -215,7 +215,9 @@ def _field_row(summary: Summary) -> tuple[object, ...]:
     for counts in summary.categories.values():
         for split in SPLITS:
             fields[split] += counts.attacked[split]
-    return (f"fields to attack, of {len(summary.categories)} kinds", *fields.values())
+    n_kinds = len(summary.categories)
+    kinds = "kind" if n_kinds == 1 else "kinds"
+    return (f"fields to attack, of {n_kinds} {kinds}", *fields.values())
 
 
 def _show_categories(summary: Summary) -> None:

@@ -484,13 +484,14 @@ def _show_report(report: ImportReport, dst: Path, *, in_place: bool = False) -> 
     """Show the documents and fields of an import, and those that it could not find."""
     rows = list(_field_rows(report))
     if rows:
-        titles = ("label", "fields", "located exactly", "normalised", "loosely", "not located")
-        console.show_table("Fields", titles, rows)
+        titles = ("label", "fields", "exactly", "in another form", "roughly", "not found")
+        console.show_table("Fields and answers found among the words", titles, rows)
     console.say(f"The model's task, for the manifest: {report.task}")
     console.show_table("Documents", ("split", "documents"), list(report.documents.items()))
     console.say(*(f"{name}: {count}" for name, count in report.notes.items()))
-    n_groups = len(report.duplicates)
-    console.say(f"{n_groups} groups of documents with the same image, never in two splits")
+    if report.duplicates:
+        n_groups = len(report.duplicates)
+        console.say(f"groups of documents with the same image, never in two splits: {n_groups}")
     written = f"Written to {dst}"
     if not in_place:
         written += f"; fields without words are listed in {dst / REPORT_NAME}"
