@@ -8,23 +8,28 @@ from pydantic.dataclasses import dataclass
 
 from audit.measurements import STRICT
 
-_Undecided = Literal[
+FindingState = Literal[
+    "violated",
     "alarm",
-    "untried",
-    "unmeasured",
     "useless",
     "confounded",
+    "one-sided",
+    "unmeasured",
+    "untried",
+    "uncovered",
     "weak",
     "weakened",
-    "uncovered",
     "unresolved",
-    "gap",
     "wide",
-]
-FindingState = Literal[
-    "violated", "one-sided", _Undecided, "clean", "unchecked", "waived", "outside"
+    "gap",
+    "clean",
+    "unchecked",
+    "waived",
+    "outside",
 ]
 """What became of a limit, more finely than its outcome; the first is answered first.
+
+Undecided ones are in the order of `audit.policy.grounds.Urgency`.
 
     violated    the leak is confirmed over the limit
     one-sided   undecided, because the data set holds no unseen documents

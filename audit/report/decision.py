@@ -13,6 +13,7 @@ from audit.attacks.text import ACCESS_LABELS, CATEGORY_LABELS
 from audit.errors import listed
 from audit.measurements import Estimate
 from audit.policy import Decision, Overall, Verdict
+from audit.policy.alarms import Alarm
 from audit.record import AuditRecord
 from audit.report import numbers
 from audit.report.answer import explanation, headline, headline_row
@@ -100,6 +101,7 @@ class DecisionView:
         questions: the worst first, as many as the page holds.
         leak: what the leak of a row is, from both of its columns.
         more_questions: how many it does not hold.
+        mend_first: what has to be mended before anything else; None where nothing has.
         actions: the first countermeasures to take.
         meanwhile: what keeps attackers away until then; at most one.
         in_column: whether what the audit does not say stands beside the actions.
@@ -122,6 +124,7 @@ class DecisionView:
     questions: tuple[Question, ...]
     leak: str
     more_questions: int
+    mend_first: Alarm | None
     actions: tuple[Recommendation, ...]
     meanwhile: tuple[Recommendation, ...]
     in_column: bool
@@ -157,7 +160,8 @@ def decision_view(facts: Facts) -> DecisionView:
         questions=tuple(questions[: room.rows]),
         leak=_leak_sentence(facts.rows[: room.rows]),
         more_questions=max(0, len(questions) - room.rows),
-        actions=facts.lifting[: room.actions],
+        mend_first=facts.alarm,
+        actions=facts.lifting[: _room_beside_alarm(room, facts)],
         meanwhile=facts.limiting_access[:1],
         in_column=room.in_column,
         attacker=_attacker(facts),
@@ -179,10 +183,24 @@ def _words(facts: Facts, questions: Sequence[Question], not_tested: Sequence[str
         rows=[(question.question, question.tried, question.note) for question in questions],
         n_kinds=sum(kind.came_back > 0 for kind in facts.kinds),
         kinds_sum=_kinds_sum(facts),
-        actions=[action.in_short for action in facts.lifting],
+        actions=[*_alarm_in_short(facts), *(action.in_short for action in facts.lifting)],
         until_then="".join(action.in_short for action in facts.limiting_access[:1]),
         not_said="; ".join(not_tested) + DECLARED_SIGNS * " ",
     )
+
+
+def _room_beside_alarm(room: Room, facts: Facts) -> int:
+    """Return how many actions page one holds beside an alarm, which is always shown."""
+    if facts.alarm is None:
+        return room.actions
+    return max(0, room.actions - 1)
+
+
+def _alarm_in_short(facts: Facts) -> list[str]:
+    """Return an alarm as page one has it among the actions; nothing without one."""
+    if facts.alarm is None:
+        return []
+    return [f"{facts.alarm.remedy}. {facts.alarm.reason}."]
 
 
 def _stamp(facts: Facts) -> str:
