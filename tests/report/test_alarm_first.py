@@ -20,7 +20,7 @@ def test_an_alarm_is_the_first_action_of_page_one(name: str) -> None:
     case = examples.judged(replace(record, checks=(ALARM,)), policy)
     text = page_one(case)
     _, _, actions = text.partition("What to do")
-    assert actions.split()[:5] == "Put the names in order.".split()
+    assert actions.split()[:5] == ["Put", "the", "names", "in", "order."]
     assert "Outputs 2 and 3 look swapped." in actions
     facts = facts_of(*case[:2])
     assert decides_most(facts) == "Outputs 2 and 3 look swapped. Put the names in order."
