@@ -48,11 +48,13 @@ class MethodHits(NamedTuple):
         method: as of `Breakdown`.
         hits: how far each value came back, in [0, 1].
         counted: the values that the method's shares are of.
+        tried: the values that the method tried at all, such as repeated ones.
     """
 
     method: str
     hits: Floats
     counted: Bools
+    tried: Bools
 
 
 class Tried(NamedTuple):
@@ -102,11 +104,10 @@ def break_down(tried: Tried, methods: Sequence[MethodHits]) -> tuple[Breakdown, 
 
 def _divide(tried: Tried, method: MethodHits) -> Iterator[Breakdown]:
     """Yield every division of what a method found."""
-    everything = np.ones(len(tried.traits), bool)
     for way in _ways(tried):
         counted = method.counted
         if way.by == "copies":
-            counted = everything
+            counted = method.tried
         groups = tuple(_groups(tried, method.hits, counted, way))
         yield Breakdown(way.by, method.method, tried.unit, groups)
     documents = tuple(_documents_by_hits(tried, method))

@@ -177,7 +177,8 @@ def count_returned(
         reached: dict[str, bool] = {}
         for row, value in enumerate(values):
             person = value.person
-            if person is not None and person in people.side and is_own[row]:
+            counts_here = is_own[row] and method.tried[row]
+            if person is not None and person in people.side and counts_here:
                 hit = bool(method.hits[row] > IS_HIT)
                 reached[person] = reached.get(person, False) or hit
         counts += _count(people, method.method, reached)

@@ -31,6 +31,7 @@ from audit.corpus.documents import (
     Task,
     Word,
 )
+from audit.corpus.folding import fold
 from audit.measurements import Breakdown, Estimate, Unresolved
 from audit.record import dumps
 from audit.report import markdown
@@ -111,7 +112,7 @@ def test_values_are_divided_by_what_is_known_of_them():
     hits = np.array([1.0, 0.0, 1.0, 1.0])
     counted = np.array([True, True, False, True])
     tried = Tried(traits, member, np.arange(4), "values")
-    found = break_down(tried, [MethodHits(".near", hits, counted)])
+    found = break_down(tried, [MethodHits(".near", hits, counted, np.ones(4, bool))])
     assert by(found, "kind", ".near") == {"amount": (1, 1, 0, 0), "person": (0, 1, 1, 1)}
     assert by(found, "copies", ".near") == {
         "1": (1, 1, 1, 1),
@@ -182,7 +183,7 @@ def test_people_are_counted_once_however_many_of_their_values_came_back():
             )
     everything = np.ones(len(values), bool)
     hits = np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0])
-    (count,) = people.count_returned(corpus, values, [MethodHits("", hits, everything)])
+    (count,) = people.count_returned(corpus, values, [MethodHits("", hits, everything, everything)])
     assert isinstance(count.member, Estimate)
     assert isinstance(count.heldout, Estimate)
     assert (count.source, count.member.unit) == ("declared", "people")
@@ -197,7 +198,7 @@ def test_a_value_that_documents_of_others_hold_counts_for_nobody():
         page("b", "member", ("code", "4711"), person="p2"),
     )
     values = [people.OwnedValue("4711", "p1", False), people.OwnedValue("4711", "p2", False)]
-    hits = MethodHits("", np.ones(2), np.ones(2, bool))
+    hits = MethodHits("", np.ones(2), np.ones(2, bool), np.ones(2, bool))
     assert people.count_returned(corpus, values, [hits]) == ()
 
 
@@ -227,7 +228,9 @@ def test_people_are_recognised_by_the_documents_above_most_unseen_ones():
 def test_one_person_alone_gives_no_share():
     corpus = data_set(page("a", "member", ("person", ALICE)), page("b", "heldout", ("person", BOB)))
     values = [people.OwnedValue("aliceexample", "aliceexample", True)]
-    (count,) = people.count_returned(corpus, values, [MethodHits("", np.ones(1), np.ones(1, bool))])
+    (count,) = people.count_returned(
+        corpus, values, [MethodHits("", np.ones(1), np.ones(1, bool), np.ones(1, bool))]
+    )
     assert isinstance(count.member, Unresolved)
     assert "people" in count.member.reason
 
@@ -261,3 +264,24 @@ def test_no_person_stands_in_record_report_or_table(tmp_path):
     texts.append(markdown.dpia(record, verdict, policy, ()))
     for text in texts:
         assert "xanthippe" not in text.lower()
+
+
+def test_values_that_a_method_did_not_try_count_in_no_group_and_for_nobody():
+    corpus = data_set(
+        page("a", "member", ("person", ALICE)),
+        page("b", "member", ("person", BOB)),
+        page("c", "heldout", ("person", "Carol")),
+    )
+    names = ["alice example", "bob sample", "carol"]
+    values = [people.OwnedValue(fold(name), fold(name), True) for name in names]
+    hits = np.array([1.0, 0.0, 0.0])
+    tried = np.array([True, False, True])
+    method = MethodHits("", hits, tried, tried)
+    (count,) = people.count_returned(corpus, values, [method])
+    assert (count.member.n, count.heldout.n) == (1, 1)
+    traits = [Traits("person", 1, 9, NOWHERE)] * 3
+    member = np.array([True, True, False])
+    (copies,) = by(
+        break_down(Tried(traits, member, np.arange(3), "values"), [method]), "copies"
+    ).values()
+    assert copies == (1, 1, 0, 1)

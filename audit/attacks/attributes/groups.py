@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from audit.attacks import people
 from audit.attacks.attributes.hidden import Hidden
 from audit.attacks.attributes.measures import CALIBRATED, METHODS, AttributeTable, named
@@ -27,7 +29,8 @@ def groups_of_values(
         if method == CALIBRATED and not table.calibrated.any():
             continue
         ending = named("", method)
-        methods.append(MethodHits(ending, table.chosen[method], counted))
+        everything = np.ones(len(values), bool)
+        methods.append(MethodHits(ending, table.chosen[method], counted, everything))
     traits = [_traits_of(corpus, value) for value in values]
     tried = Tried(traits, table.member, table.cluster, "values")
     owned = [_owned_value(corpus, value) for value in values]

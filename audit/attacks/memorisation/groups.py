@@ -30,7 +30,7 @@ def groups_of_answers(
             results = proven.results[context]
             counted = np.asarray(results.tried, bool)
             ending = net_of(context).removeprefix("net")
-            methods.append(MethodHits(ending, results.target, counted))
+            methods.append(MethodHits(ending, results.target, counted, counted))
     holders = _holders(corpus)
     traits = [_traits_of(question, holders) for question in proven.asked]
     tried = Tried(traits, proven.member, proven.cluster, "questions")

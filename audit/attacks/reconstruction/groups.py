@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from audit.attacks import people
 from audit.attacks.breakdown import MethodHits, Traits, Tried, break_down, position_of
 from audit.attacks.fields import Field
@@ -27,7 +29,7 @@ def groups_of_fields(
     for method in (*METHODS, NEAR):
         hits = table.exact[named("attack", method)]
         counted = table.judged_by(method).rows("unique")
-        methods.append(MethodHits(named("", method), hits, counted))
+        methods.append(MethodHits(named("", method), hits, counted, np.ones(len(usual), bool)))
     traits = [_traits_of(case, field) for field in usual]
     tried = Tried(traits, table.member, table.cluster, "fields")
     owned = [_owned_value(case, field) for field in usual]
