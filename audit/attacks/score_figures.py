@@ -166,7 +166,7 @@ class ScoreComparison:
             return
         most = max(sure, key=lambda item: item.low)
         value, low, high = (f"{100 * share:.0f}" for share in (most.value, most.low, most.high))
-        words = f"almost no false alarms, and {value} % found beyond chance ({low} to {high} %)"
+        words = f"few false alarms, and {value} % found beyond chance ({low} to {high} %)"
         yield len(sure) * min(item.p_above(CERTAIN) for item in sure), words
 
     def histogram(self, quantity: str, sides: TwoSides) -> tuple[Histogram, ...]:

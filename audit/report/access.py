@@ -68,6 +68,24 @@ def access_view(facts: Facts) -> AccessView:
     )
 
 
+def recipients_sentence(facts: Facts) -> str:
+    """Say what was shown to those who get the model, as page one does.
+
+    Empty where the owner does not state who they are.
+    """
+    stated = facts.record.audit.release
+    if stated is None:
+        return ""
+    words = LABELS["recipients"]
+    for line in facts.releases:
+        if line.release == STATED[stated]:
+            state = "not tested"
+            if line.was_tested:
+                state = "shown" if line.shown else "not shown"
+            return words[state].format(who=words[line.release])
+    return ""
+
+
 def _row(row: AccessRow) -> RowText:
     """Lay out the row of an attack; a number is written once, with the most access."""
     cells = []

@@ -16,6 +16,7 @@ from audit.policy import Decision, Overall, Verdict
 from audit.policy.alarms import Alarm
 from audit.record import AuditRecord
 from audit.report import numbers
+from audit.report.access import recipients_sentence
 from audit.report.answer import explanation, headline, headline_row
 from audit.report.facts.actions import Recommendation
 from audit.report.facts.definitions import Facts, KindFacts, QuestionFacts
@@ -28,10 +29,12 @@ from audit.report.room import Room, Words, share_out
 from audit.report.tables import RAN_LABELS, DecisionRow, decision_row
 
 MOST_CONSEQUENCES = 2
-DECLARED_SIGNS = 250
-LEGEND_SIGNS = 150
-TEXT_SIGNS = 130
-"""Letters of sentences of the page that the template writes."""
+VALUES = "values_identified"
+"""The metric that estimates how many values of all training documents come back."""
+FILLER = "words "
+DECLARED_WORDS = 42
+LEGEND_WORDS = 18
+"""Length of sentences of the page that the template writes."""
 STAMPS = LABELS["stamps"]
 
 
@@ -48,6 +51,7 @@ class Question:
         tried: what the attack tried of what there is; empty where it tried all.
         reached: the number that the limit is about, with its interval.
         limit: the limit that decides; empty where nothing was measured for it.
+        others: how many other limits of the attack came out so; empty where none did.
         row: the limit that decides; None where nothing was measured for it.
         scale: where both sides and the limit lie between 0 and 100 %; None where it is no share.
         note: why the numbers decide nothing, or that they are about the text; often empty.
@@ -65,6 +69,7 @@ class Question:
     row: DecisionRow | None
     scale: ScaleFacts | None
     limit: str
+    others: str
     note: str = ""
 
 
@@ -154,9 +159,9 @@ def decision_view(facts: Facts) -> DecisionView:
         stamp=_stamp(facts),
         word=_outcome_word(facts),
         headline=headline(facts),
-        consequences=tuple(_consequences(facts)),
-        explanation=explanation(facts),
-        counts=f"{_counts_sentence(verdict)}{looser_policy(verdict)}{findings_outside(facts)}",
+        consequences=tuple(filter(None, _consequences(facts))),
+        explanation=_explanation(facts),
+        counts=_tally(facts),
         questions=tuple(questions[: room.rows]),
         leak=_leak_sentence(facts.rows[: room.rows]),
         more_questions=max(0, len(questions) - room.rows),
@@ -171,6 +176,19 @@ def decision_view(facts: Facts) -> DecisionView:
     )
 
 
+def _explanation(facts: Facts) -> str:
+    """Return the sentence under the answer; the stamp says enough where a leak is counted."""
+    if facts.outcome == "violated" and headline_row(facts) is not None:
+        return ""
+    return explanation(facts)
+
+
+def _tally(facts: Facts) -> str:
+    """Write the counts of limits by outcome, and what qualifies them."""
+    verdict = facts.verdict
+    return f"{_counts_sentence(verdict)}{looser_policy(verdict)}{findings_outside(facts)}"
+
+
 def _words(facts: Facts, questions: Sequence[Question], not_tested: Sequence[str]) -> Words:
     """Collect the texts of page one, before any is left out."""
     owner = owner_facts(facts.record)
@@ -178,14 +196,15 @@ def _words(facts: Facts, questions: Sequence[Question], not_tested: Sequence[str
         title=title_of(facts.record).text,
         facts=[fact.value for fact in owner],
         headline=headline(facts),
-        sentences=[*_consequences(facts), explanation(facts)],
+        tally=_tally(facts),
+        sentences=[*_consequences(facts), _explanation(facts)],
         notes=[*_notes_of_page(facts)],
         rows=[(question.question, question.tried, question.note) for question in questions],
         n_kinds=sum(kind.came_back > 0 for kind in facts.kinds),
         kinds_sum=_kinds_sum(facts),
         actions=[*_alarm_in_short(facts), *(action.in_short for action in facts.lifting)],
         until_then="".join(action.in_short for action in facts.limiting_access[:1]),
-        not_said="; ".join(not_tested) + DECLARED_SIGNS * " ",
+        not_said="; ".join(not_tested) + FILLER * DECLARED_WORDS,
     )
 
 
@@ -242,11 +261,11 @@ def _report_number(record: AuditRecord, verdict: Verdict) -> str:
 def _notes_of_page(facts: Facts) -> Iterator[str]:
     """Yield the paragraphs that take the width of the page, as long as the page has them."""
     verdict = facts.verdict
-    yield f"{_attacker(facts)} {LEGEND_SIGNS * ' '} {verdict.policy}"
+    yield f"{verdict.policy} {FILLER * LEGEND_WORDS}"
     if verdict.text and facts.record.target.is_model:
-        yield f"{verdict.text_reason} {TEXT_SIGNS * ' '}"
+        yield f"{verdict.text_reason} {FILLER * LEGEND_WORDS}"
     if facts.leaves_findings:
-        yield LEGEND_SIGNS * " "
+        yield FILLER * LEGEND_WORDS
 
 
 def _question(facts: Facts, row: QuestionFacts) -> Question:
@@ -273,6 +292,7 @@ def _question(facts: Facts, row: QuestionFacts) -> Question:
         row=limit_row,
         scale=row.scale,
         limit=limit,
+        others=_others_text(row),
         note=_note_on_row(facts, row),
     )
 
@@ -295,6 +315,8 @@ def _note_on_row(facts: Facts, row: QuestionFacts) -> str:
     if row.explained is not None:
         return f"No limit can be met on these numbers: {row.explained}."
     notes = []
+    if row.discounts_knowledge:
+        notes.append(LABELS["notes"]["discounted"])
     if row.about_text and facts.record.target.is_model:
         notes.append(LABELS["notes"]["about text"])
     if row.under_bars:
@@ -321,6 +343,14 @@ def _limit_text(decision: Decision, measured: Estimate) -> str:
     word = "limit" if limit.max is not None else "at least"
     bound = numbers.limit_text(numbers.bound_of(limit), _form_of(decision, measured))
     return f"{word}: {bound}"
+
+
+def _others_text(row: QuestionFacts) -> str:
+    """Count the other limits on the attack with the same outcome: "and 4 more"."""
+    n_others = row.n_alike - 1
+    if n_others < 1:
+        return ""
+    return f"and {n_others} more"
 
 
 def _form_of(decision: Decision, measured: Estimate) -> Form:
@@ -360,17 +390,17 @@ def _without_text(row: QuestionFacts) -> str:
 def _tried_text(row: QuestionFacts) -> str:
     """Say how much the attack tried of what the training documents hold, and how much counts.
 
-    Empty where it tried all, and all counts.
+    Empty where nothing counts that.
     """
     tried = row.tried
     if tried is None:
         return ""
-    text = ""
-    if tried.attacked < tried.total:
-        text = f"tried: {tried.attacked:,} of {tried.total:,} {tried.unit}"
+    unit = "values" if tried.unit == "fields" else tried.unit
+    text = f"tried: {tried.attacked:,} of {tried.total:,} {unit}"
+    if tried.attacked == tried.total:
+        text = f"tried: all {tried.total:,} {unit}"
     if tried.unique is None or tried.unique == tried.attacked:
         return text
-    text = text or f"tried: {tried.attacked:,} {tried.unit}"
     return f"{text}; {tried.unique:,} are in one document only"
 
 
@@ -407,21 +437,33 @@ def _memory_sentences(facts: Facts, row: QuestionFacts) -> Iterator[str]:
     words = LABELS["memory"]
     worst = facts.worst_kind
     if worst is not None:
-        label = _kind_label(worst)
-        yield words["worst"].format(kind=label, came_back=worst.came_back, total=worst.of_member)
-    sentences = []
+        yield words["worst"].format(
+            kind=_kind_label(worst),
+            came_back=worst.came_back,
+            total=worst.of_member,
+            people=_people_sentence(facts, row.attack),
+        )
     unseen = row.unseen
     if unseen is not None and numbers.exact_count(unseen) is not None:
-        n_heldout = numbers.exact_count(unseen)
-        sentences.append(words["unseen"].format(n_heldout=n_heldout, of_heldout=unseen.n))
-    trained = row.trained
-    if trained is not None and row.trained_without is not None:
-        n_without = numbers.exact_count(replace(trained, value=row.trained_without))
-        if n_without is not None:
-            sentences.append(words["without"].format(n_without=n_without, of_member=trained.n))
-    yield " ".join(sentences)
+        yield words["unseen"].format(
+            n_heldout=numbers.exact_count(unseen),
+            of_heldout=unseen.n,
+            without=_without_clause(row),
+        )
     if facts.actions and facts.actions[0].ends_leak:
-        yield words["ends"]
+        yield words[f"ends {facts.actions[0].verdict_after}"]
+    yield recipients_sentence(facts)
+
+
+def _without_clause(row: QuestionFacts) -> str:
+    """Say how many of the same values somebody gets without the model; empty if not known."""
+    if row.trained is None or row.trained_without is None:
+        return ""
+    n_without = numbers.exact_count(replace(row.trained, value=row.trained_without))
+    if n_without is None:
+        return ""
+    clause: str = LABELS["memory"]["without"]
+    return clause.format(n_without=n_without, of_member=row.trained.n)
 
 
 def _reached_sentence(row: QuestionFacts) -> str:
@@ -496,9 +538,20 @@ def _kinds_sum(facts: Facts) -> str:
         n_without = facts.record.corpus.documents.get("member", 0) - row.returned.of_member
         if n_without > 0:
             sentences.append(words["without"].format(n_without=n_without))
-        sentences.append(_people_sentence(facts, row.attack))
-        return " ".join(filter(None, sentences))
+        sentences += _estimated_sum(row)
+        return " ".join(sentences)
     return words["sum"].format(n_values=n_values)
+
+
+def _estimated_sum(row: QuestionFacts) -> Iterator[str]:
+    """Yield how many values would come back of all, where a part of them was tried."""
+    for decision in row.decisions:
+        measured = decision.measured
+        if decision.limit.metric == VALUES and measured is not None and measured.total is not None:
+            if measured.n < measured.total:
+                amount = numbers.amount(measured, "number")
+                yield LABELS["kinds"]["estimate"].format(amount=amount)
+            return
 
 
 def _people_sentence(facts: Facts, attack: str) -> str:

@@ -207,14 +207,14 @@ def amount(estimate: Estimate, form: Form, digits: int = 2) -> str:
 def basis(estimate: Estimate) -> str:
     """Write how many units a value averages, "93 values".
 
-    Of a scaled count, what was found: "98 of 204 values tried".
+    Of a scaled count, what was found: "net 98 of 204 values tried".
 
-    That is the number at the share of values that was tried.
+    That is the number at the share of values that was tried, less what no memory explains.
     """
     if estimate.total is None or estimate.n == estimate.total:
         return f"{estimate.n:,}{NBSP}{estimate.unit}"
     among_tried = show(estimate.value * estimate.n / estimate.total, "number")
-    return f"{among_tried} of {estimate.n:,}{NBSP}{estimate.unit} tried"
+    return f"net {among_tried} of {estimate.n:,}{NBSP}{estimate.unit} tried"
 
 
 def exact_count(estimate: Estimate) -> int | None:

@@ -6,24 +6,25 @@ seconds to try. `tests/report/test_report_files.py` draws pages at the edge.
 
 from __future__ import annotations
 
-import math
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-LINES = 48.0
+LINES = 47.7
 """Lines of text that the page holds beside its headings and the decision."""
 SIGNS = {
     "title": 46,
-    "fact": 23,
-    "headline": 62,
-    "sentence": 88,
-    "question": 25,
-    "small": 29,
-    "column": 48,
-    "action": 43,
-    "page": 104,
+    "fact": 24,
+    "headline": 64,
+    "tally": 17,
+    "sentence": 94,
+    "question": 28,
+    "small": 32,
+    "column": 52,
+    "action": 50,
+    "page": 116,
 }
-"""Letters that fit on one line of each part, at the least, in the shipped typeface."""
+"""Letters that fit on one line of each part in the shipped typeface, words of the usual length."""
 MOST_ROWS = 4
 KINDS_AND_ACTIONS = (
     (6, 2),
@@ -42,8 +43,8 @@ HEADLINE = 1.4
 KIND = 1.65
 ACTION_SPACE = 1.25
 """Lines that a line of the first sentence, a kind of values and the end of an action take."""
-STAMP = 6.5
-"""Lines of the stamp, which the sentences beside it fill."""
+STAMP = 5.0
+"""Lines of the stamp above its tally, which the sentences beside it fill."""
 HEADING = 2.0
 NOTE_SPACE = 1.0
 
@@ -56,6 +57,7 @@ class Words:
         title: title of the report.
         facts: the owner's facts.
         headline: the first sentence.
+        tally: counts of limits on the stamp.
         sentences: those below it.
         notes: paragraphs of the width of the page.
         rows: question, small print and note of each row, the worst first.
@@ -69,6 +71,7 @@ class Words:
     title: str
     facts: Sequence[str]
     headline: str
+    tally: str
     sentences: Sequence[str]
     notes: Sequence[str]
     rows: Sequence[tuple[str, str, str]]
@@ -125,11 +128,11 @@ def _lines_of_page(words: Words, room: Room) -> float:
     lines += max((_lines(fact, "fact") for fact in words.facts), default=1) or 1
     box = HEADLINE * _lines(words.headline, "headline")
     box += sum(1.2 * _lines(sentence, "sentence") for sentence in words.sentences)
-    lines += max(STAMP, box)
+    lines += max(STAMP + _lines(words.tally, "tally"), box)
     lines += sum(_lines(note, "page") for note in words.notes) + NOTE_SPACE * len(words.notes)
     for question, small_print, note in words.rows[: room.rows]:
         cells = _lines(question, "question") + _lines(small_print, "small")
-        lines += max(2.6, cells + 0.6)
+        lines += max(3.6, cells + 0.8)
         if note:
             lines += _lines(note, "page") + 0.4
     lines += _lines_of_columns(words, room)
@@ -145,11 +148,12 @@ def _lines_of_columns(words: Words, room: Room) -> float:
     for action in words.actions[: room.actions]:
         right += _lines(action, "action") + ACTION_SPACE
     if room.in_column:
-        left += HEADING + _lines(words.not_said, "column")
+        below = HEADING if room.kinds else 0.0
+        left += HEADING + _lines(words.not_said, "column") + below / 2
         return max(left, right)
-    return max(left, right) + HEADING + _lines(words.not_said, "page")
+    return max(left, right) + 1.3 * HEADING + _lines(words.not_said, "page")
 
 
 def _lines(text: str, part: str) -> int:
     """Return how many lines a text takes in a part of the page."""
-    return math.ceil(len(text) / SIGNS[part])
+    return len(textwrap.wrap(text, SIGNS[part], break_on_hyphens=False))

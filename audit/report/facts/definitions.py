@@ -34,6 +34,9 @@ EXTRACTING = ("reconstruction", "memorisation", "attribute_inference", "canaries
 RETURNING = ("reconstruction", "memorisation")
 """Attacks whose values come back as the document has them, and are not picked from a list."""
 RECOGNISING = ("membership",)
+DISCOUNTED = 0.02
+"""Share by which somebody without the model has to do better than an attack on unseen documents
+before a report explains it."""
 FEWEST_OF_KIND = 10
 """Values of a kind below which its share is not compared with that of other kinds."""
 ROUNDING = 1e-9
@@ -142,6 +145,16 @@ class QuestionFacts:
         return frozenset(
             decision.cause for decision in self.decisions if decision.outcome == "undecided"
         )
+
+    @property
+    def discounts_knowledge(self) -> bool:
+        """Tell whether the attack finds less on unseen documents than somebody without the model.
+
+        Then it discounts what general knowledge finds.
+        """
+        if self.trained_without is None or self.unseen is None:
+            return False
+        return self.trained_without > self.unseen.value + DISCOUNTED
 
     @property
     def leaks(self) -> bool:

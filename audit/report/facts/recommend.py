@@ -200,6 +200,7 @@ def _recommendation(
         expected=expected,
         effect=_short_effect(remedy, support) if violated else "",
         verdict=prospect.sentence,
+        verdict_after=_best_comparison(support).verdict_after if comparisons else "",
         ends_leak=bool(comparisons) and prospect.rank in (MEETS, STOPS),
         command=command,
         put_in=left_to_put_in(command),
@@ -352,6 +353,8 @@ def _describe_shortly(effect: Effect) -> str:
     label = report.short(effect.metric)
     if not label.isupper():
         label = label[:1].lower() + label[1:]
+    if not effect.attack:
+        label = f"usefulness: {label}"
     return f"{label} {show_value(effect.before, form)} → {show_value(effect.after, form)}"
 
 
