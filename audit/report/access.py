@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from audit.attacks import text_of
+from audit.attacks.text import sentence_case
 from audit.measurements import Estimate
 from audit.record import AuditRecord
 from audit.report import numbers
@@ -82,7 +83,8 @@ def recipients_sentence(facts: Facts) -> str:
             state = "not tested"
             if line.was_tested:
                 state = "shown" if line.shown else "not shown"
-            return words[state].format(who=words[line.release])
+            who = words[line.release]
+            return words[state].format(who=who, Who=sentence_case(who))
     return ""
 
 

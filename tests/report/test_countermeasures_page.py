@@ -164,7 +164,7 @@ def test_the_plan_of_a_scan_shows_what_was_measured():
         (record, verdict, policy), comparisons=[dataclasses.replace(ALL[1], name="blocking")]
     )
     check_text("decision-measured", shown)
-    assert "Measured on this model with docaudit defend blocking: " in shown
+    assert shown.count("Measured on this model: ") == 2, "on page one and in the plan"
     assert "Measured on this model" not in decision((record, verdict, policy))
 
 

@@ -27,7 +27,22 @@ NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w.]*\d)")
 IDENTITY = re.compile(r"DA-\S+|\b[0-9a-f]{16,64}\b")
 """The number of a report, and fingerprints of files."""
 FORMS: tuple[Form, ...] = ("share", "points", "ratio", "number")
-OF_TEMPLATES = {"95", "5", "50", "100", "99", "0.50", "28", "2024", "2025", "55", "22", "35", "7"}
+OF_TEMPLATES = {
+    "95",
+    "5",
+    "10",
+    "50",
+    "100",
+    "99",
+    "0.50",
+    "28",
+    "2024",
+    "2025",
+    "55",
+    "22",
+    "35",
+    "7",
+}
 """Levels, chance and numbers of clauses, which the pages state whatever was measured."""
 CASES: dict[str, Callable[[], Case]] = {
     **examples.CASES,

@@ -44,7 +44,7 @@ class Recommendation:
         effect: the same in one sentence for page one; that none was measured, where none was.
         verdict: whether it can change the verdict, in one sentence.
         ends_leak: whether it was measured on this model to leave no limit that it answers exceeded.
-        verdict_after: the verdict on this model with it, as it was measured; empty where it was not.
+        verdict_after: the verdict on this model with it, as measured; empty where it was not.
         command: what measures it on this model; empty where no command does.
         put_in: what a reader puts in for the names in the command; empty where it runs as it is.
         rank: the smallest first.
