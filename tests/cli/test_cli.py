@@ -187,9 +187,9 @@ def test_two_scans_never_share_a_folder(models, data, tmp_path):
 # samples.
 
 
-@pytest.mark.parametrize(("case", "code"), [("passed", 0), ("exceeded", 10), ("undecided", 11)])
+@pytest.mark.parametrize(("case", "code"), [("met", 0), ("exceeded", 10), ("undecided", 11)])
 def test_gate_exits_with_the_verdict(case, code, tmp_path):
-    limits = {"passed": 0.9, "exceeded": 0.0001, "undecided": 0.05}
+    limits = {"met": 0.9, "exceeded": 0.0001, "undecided": 0.05}
     record = tmp_path / "record.json"
     policy = write_policy(
         tmp_path / "policy.toml", f"reconstruction excess_pr.unique max = {limits[case]}"
