@@ -21,6 +21,8 @@
     panel.setAttribute("role", "tabpanel");
     panel.setAttribute("aria-labelledby", tab.id);
     tab.addEventListener("click", () => { open(panel); window.scrollTo(0, 0); });
+    // Each tab is a page to who hears it, and the title stands in the first one alone.
+    if (!panel.querySelector("h1")) panel.prepend(make("h1", { className: "hidden screen-alone" }, `${document.title}: ${panel.dataset.tab}`));
     return tab;
   });
   function open(chosen) {

@@ -225,6 +225,23 @@ def test_what_is_printed_keeps_its_colours_and_shows_what_was_folded(chromium, r
     assert "excess_hamming.unique" in text
 
 
+@pytest.mark.parametrize(("size", "scheme"), [("phone", "dark"), ("desktop", "light")])
+def test_anybody_can_read_where_values_leak(chromium, tmp_path, size, scheme):
+    from axe_playwright_python.sync_playwright import Axe
+
+    path = tmp_path / "report.html"
+    path.write_text(html(*examples.divided()), encoding="utf-8")
+    page, asked, complaints = opened(chromium, path.as_uri(), size, color_scheme=scheme)
+    page.get_by_role("tab", name="Leaks").click()
+    assert page.locator("#where .rates").count() == 2
+    violations = Axe().run(page).response["violations"]
+    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in violations] == []
+    assert page.evaluate(
+        "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    )
+    assert (len(asked), complaints) == (1, [])
+
+
 def test_recovered_values_are_sorted_and_filtered(chromium, tmp_path):
     evidence = tmp_path / "evidence"
     evidence.mkdir()
