@@ -324,6 +324,7 @@ def _write_folder(
                 copy_image(images[document.id], draft, document.image)
         manifests.write(draft, data_set.manifest, documents, data_set.demands)
         table = {"fields": report.fields, **vars(report)}
+        del table["is_drawn"]  # the manifest says it
         text = json.dumps(table, indent=2, ensure_ascii=False)
         (draft / REPORT_NAME).write_text(text + "\n", encoding="utf-8")
         manifests.load(draft)  # as `docaudit scan` does, before the data set gets its name
