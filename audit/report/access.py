@@ -69,23 +69,33 @@ def access_view(facts: Facts) -> AccessView:
     )
 
 
-def recipients_sentence(facts: Facts) -> str:
+def recipients_sentence(facts: Facts, wording: str = "", only: str = "") -> str:
     """Say what was shown to those who get the model, as page one does.
 
     Empty where the owner does not state who they are.
+
+    Args:
+        facts: facts of the scan.
+        wording: label of another sentence than that of what was shown.
+        only: the one state in which anything is said; empty: in each.
     """
     stated = facts.record.audit.release
     if stated is None:
         return ""
     words = LABELS["recipients"]
     for line in facts.releases:
-        if line.release == STATED[stated]:
-            state = "not tested"
-            if line.was_tested:
-                state = "shown" if line.shown else "not shown"
+        state = _state_of_release(line)
+        if line.release == STATED[stated] and only in ("", state):
             who = words[line.release]
-            return words[state].format(who=who, Who=sentence_case(who))
+            return words[wording or state].format(who=who, Who=sentence_case(who))
     return ""
+
+
+def _state_of_release(line: ReleaseFacts) -> str:
+    """Say whether a leak was shown to the recipients of a release, or nothing was tested."""
+    if not line.was_tested:
+        return "not tested"
+    return "shown" if line.shown else "not shown"
 
 
 def _row(row: AccessRow) -> RowText:

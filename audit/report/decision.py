@@ -29,6 +29,8 @@ from audit.report.room import Room, Words, share_out
 from audit.report.tables import RAN_LABELS, DecisionRow, decision_row
 
 MOST_CONSEQUENCES = 2
+UNITS = {"fields": "values", "documents": "training documents"}
+"""What page one calls units of the documents of training."""
 VALUES = "values_identified"
 """The metric that estimates how many values of all training documents come back."""
 FILLER = "words "
@@ -113,6 +115,7 @@ class DecisionView:
         attacker: what the attackers have whose leak is confirmed, else all that were tried.
         kinds: kinds of values that came back; empty where none did.
         kinds_sum: one sentence that adds them up, and says on how many documents they stand.
+        untested_recipients: that those who get the model were not tested; empty where they were.
         not_tested: titles of the gaps that the section of this name lists.
     """
 
@@ -136,6 +139,7 @@ class DecisionView:
     attacker: str
     kinds: tuple[KindRow, ...]
     kinds_sum: str
+    untested_recipients: str
     not_tested: tuple[str, ...]
 
     @property
@@ -172,6 +176,7 @@ def decision_view(facts: Facts) -> DecisionView:
         attacker=_attacker(facts),
         kinds=tuple(_kind_rows(facts, room)),
         kinds_sum=_kinds_sum(facts),
+        untested_recipients=recipients_sentence(facts, "neither", only="not tested"),
         not_tested=not_tested,
     )
 
@@ -346,11 +351,11 @@ def _limit_text(decision: Decision, measured: Estimate) -> str:
 
 
 def _others_text(row: QuestionFacts) -> str:
-    """Count the other limits on the attack with the same outcome: "and 4 more"."""
+    """Count the other limits on the attack with the same outcome: "4 more limits"."""
     n_others = row.n_alike - 1
     if n_others < 1:
         return ""
-    return f"and {n_others} more"
+    return f"{n_others} more {'limit' if n_others == 1 else 'limits'}"
 
 
 def _form_of(decision: Decision, measured: Estimate) -> Form:
@@ -395,7 +400,7 @@ def _tried_text(row: QuestionFacts) -> str:
     tried = row.tried
     if tried is None:
         return ""
-    unit = "values" if tried.unit == "fields" else tried.unit
+    unit = UNITS.get(tried.unit, tried.unit)
     text = f"tried: {tried.attacked:,} of {tried.total:,} {unit}"
     if tried.attacked == tried.total:
         text = f"tried: all {tried.total:,} {unit}"
