@@ -173,14 +173,21 @@ def _csv_row(attack: str, groups: Breakdown, group: Group) -> dict[str, object]:
         attack,
         groups.by,
         group.name,
-        group.member.hits,
+        _plain(group.member.hits),
         group.member.tried,
-        group.heldout.hits,
+        _plain(group.heldout.hits),
         group.heldout.tried,
         groups.unit,
         groups.method.removeprefix("."),
     )
     return dict(zip(COLUMNS, values, strict=True))
+
+
+def _plain(hits: float) -> float:
+    """Return a number of hits without a decimal point where it is whole."""
+    if hits.is_integer():
+        return int(hits)
+    return hits
 
 
 def _people_rows(row: QuestionFacts) -> Iterator[dict[str, object]]:

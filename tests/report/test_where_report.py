@@ -70,10 +70,10 @@ def test_the_table_for_spreadsheets_holds_every_group_and_the_people():
     text = csv_text(COLUMNS, csv_rows(facts_of(record, verdict)))
     rows = [tuple(row.values()) for row in csv.DictReader(io.StringIO(text))]
     assert rows == [
-        ("reconstruction", "kind", "amount", "2.0", "50", "1.0", "48", "fields", "lowest_loss"),
-        ("reconstruction", "kind", "person", "37.0", "43", "0.0", "41", "fields", "lowest_loss"),
-        ("reconstruction", "copies", "1", "37.0", "80", "0.0", "80", "fields", "lowest_loss"),
-        ("reconstruction", "copies", "over 10", "3.0", "3", "0.0", "0", "fields", "lowest_loss"),
+        ("reconstruction", "kind", "amount", "2", "50", "1", "48", "fields", "lowest_loss"),
+        ("reconstruction", "kind", "person", "37", "43", "0", "41", "fields", "lowest_loss"),
+        ("reconstruction", "copies", "1", "37", "80", "0", "80", "fields", "lowest_loss"),
+        ("reconstruction", "copies", "over 10", "3", "3", "0", "0", "fields", "lowest_loss"),
         ("reconstruction", "people", "names", "37", "43", "13", "600", "people", "lowest_loss"),
     ]
 
