@@ -14,6 +14,7 @@ _COMMANDS: Mapping[Remedy | None, Callable[[Commands], str]] = {
     Remedy.SPLIT_MODELS: lambda commands: commands.train("splits"),
     Remedy.TRAIN_SPLITS: lambda commands: commands.train("splits"),
     Remedy.GIVE_BASELINE: lambda commands: commands.train("baselines"),
+    Remedy.STRONGER_REFERENCE: Commands.references,
     Remedy.MORE_OF_THEM: lambda commands: commands.scan("full"),
     Remedy.STRONGER: lambda commands: commands.scan("full"),
     Remedy.MORE: Commands.plan,

@@ -143,7 +143,7 @@ class Commands:
         folder = self.called.places.get("SCAN_DIR")
         if folder not in (None, SCAN_OUT, FORGET_OUT):
             words += ["--out", folder]
-        return command_line(*words, *self._references(), *self.called.options)
+        return command_line(*words, *self._reference_words(), *self.called.options)
 
     def scan_that_can_pass(self, *, with_base: bool = False) -> str:
         """Return the scan again, with the least budget that can pass the policy.
@@ -176,6 +176,10 @@ class Commands:
     def plan(self) -> str:
         """Return the command that says what the data set can decide."""
         return command_line("plan", self._place("DATA_DIR"), "--policy", self._policy)
+
+    def references(self) -> str:
+        """Return the command that lists the references, and how to train them."""
+        return command_line("references", self._place("DATA_DIR"), self._place("MODEL_DIR"))
 
     def train(self, name: str, *words: str) -> str:
         """Return the command that trains references of a name."""
@@ -221,7 +225,7 @@ class Commands:
         roles = {card.role for card in self.record.references}
         return "pretrained" in names | roles
 
-    def _references(self) -> Iterator[str]:
+    def _reference_words(self) -> Iterator[str]:
         """Yield the references of the command line, a word each.
 
         Where nobody knows their paths any more, the record says which there were.
