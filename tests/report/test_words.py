@@ -1,5 +1,6 @@
 """Every output calls what became of a limit by the same words."""
 
+import dataclasses
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -106,13 +107,25 @@ def test_no_output_has_a_former_word(name: str, capsys: pytest.CaptureFixture[st
     assert {output: words for output, words in former.items() if words} == {}
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_no_output_states_a_budget_without_what_it_is_a_share_of(name: str) -> None:
-    record, verdict, policy = CASES[name]()
-    case = (record, verdict, policy)
-    for text in (visible(decision(case)), visible(html(*case)), dpia(*case)):
-        for share in re.findall(r"(?:quick|standard|full)\W{1,4}[^.;]{0,12}\d+ %[^.;]{0,24}", text):
-            assert " of " in share
+def test_no_output_states_the_share_of_a_budget_without_saying_of_what(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    record, _, policy = examples.wide()
+    quick = dataclasses.replace(record, budget="quick", share=0.27)
+    case = examples.judged(quick, policy)
+    console.show_verdict(case[1], record=quick)
+    outputs = [
+        capsys.readouterr().out,
+        render("markdown", Judged(*case[:2])),
+        visible(decision(case)),
+        visible(html(*case)),
+        dpia(*case),
+        model_card(*case[:2]),
+    ]
+    stated = [re.findall(r"\b27\s%(.{0,4})", text) for text in outputs]
+    assert any(stated)
+    for shares in stated:
+        assert all(follows.startswith(" of ") for follows in shares)
 
 
 @pytest.mark.parametrize("name", ["violated", "answers leaky"])
