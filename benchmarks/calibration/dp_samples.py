@@ -21,6 +21,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from audit.policy.decision import word_of
+
 HERE = Path(__file__).parent
 SAMPLES = HERE.parents[1] / "sample_models"
 EPSILONS = ("2", "8", "inf")
@@ -31,7 +33,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
 }
 """A model of intents and slots is made anew, its word vectors too: frozen ones would stay
 random."""
-EXIT_CODES = {"passed": 0, "violated": 10, "undecided": 11}
+EXIT_CODES = {"met": 0, "exceeded": 10, "undecided": 11}
 
 
 def main() -> None:
@@ -129,7 +131,7 @@ def section(sample: str, epsilon: str, content: dict[str, Any]) -> list[str]:
         if card["epsilon"] is None
         else f"epsilon {card['epsilon']:.2f}, delta {card['delta']:.2g}"
     )
-    verdicts = [comparison[f"verdict_{when}"] for when in ("before", "after")]
+    verdicts = [word_of(comparison[f"verdict_{when}"]) for when in ("before", "after")]
     codes = " to ".join(f"{verdict} (exit code {EXIT_CODES[verdict]})" for verdict in verdicts)
     lines = [
         f"## {sample}, {'without noise' if epsilon == 'inf' else f'epsilon {epsilon}'}",

@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from audit.policy.decision import word_of
 from benchmarks.tools.checkouts import scan_with
 
 HERE = Path(__file__).resolve().parent
@@ -53,7 +54,7 @@ def scan(checkout: Path, model: Path, data: Path) -> dict[str, Any]:
     open_limits = [
         limit
         for limit in scanned.verdict["limits"]
-        if limit["outcome"] in ("violated", "undecided")
+        if word_of(limit["outcome"]) in ("exceeded", "undecided")
     ]
     descriptions = [
         f"{limit['attack']} {limit['metric']}: {limit['outcome']}" for limit in open_limits

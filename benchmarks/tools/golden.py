@@ -30,6 +30,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from audit.policy.decision import word_of
+
 TREE = Path(__file__).resolve().parents[2]
 # A budget that depends on time takes other trials whenever it runs; a number of documents is the
 # same on both sides.
@@ -119,7 +121,7 @@ def read_scan(folder: Path) -> Facts:
     metrics: dict[str, set[str]] = {}
     for attack, metric, limit in limits_of(verdict):
         metrics.setdefault(attack, set()).add(metric)
-        facts[f"limit {attack}: {metric}"] = [limit["outcome"], limit.get("p_value")]
+        facts[f"limit {attack}: {metric}"] = [word_of(limit["outcome"]), limit.get("p_value")]
     for attack, result in attacks_of(record):
         facts[f"status of {attack}"] = result["status"]
         for name, item in limited_of(result, metrics.get(attack, set())).items():

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from audit.policy.decision import word_of
+
 MOST_LETTERS = 150
 """Of a reason, in a cell."""
 UNDECIDED = "no limit was decided"
@@ -40,9 +42,10 @@ def reasons(outcome: Mapping[str, Any]) -> list[str]:
     met: list[str] = []
     unsettled: dict[str, None] = {}
     for limit in limits:
-        if limit["outcome"] == "violated":
+        word = word_of(limit["outcome"])
+        if word == "exceeded":
             exceeded.append(interval(limit))
-        elif limit["outcome"] == "passed":
+        elif word == "met":
             met.append(interval(limit))
         elif limit["counts"]:
             unsettled[f"{limit['cause']}: {shorten(limit['reason'])}"] = None
