@@ -36,6 +36,8 @@ VALUES = "values_identified"
 FILLER = "words "
 DECLARED_WORDS = 42
 LEGEND_WORDS = 18
+FALSE_ALARM_WORDS = 11
+HEADING_WORDS = 7
 """Length of sentences of the page that the template writes."""
 STAMPS = LABELS["stamps"]
 
@@ -266,7 +268,8 @@ def _report_number(record: AuditRecord, verdict: Verdict) -> str:
 def _notes_of_page(facts: Facts) -> Iterator[str]:
     """Yield the paragraphs that take the width of the page, as long as the page has them."""
     verdict = facts.verdict
-    yield f"{verdict.policy} {FILLER * LEGEND_WORDS}"
+    yield f"{FILLER * HEADING_WORDS} {_attacker(facts)}"
+    yield f"{_leak_sentence(facts.rows)} {FILLER * FALSE_ALARM_WORDS}"
     if verdict.text and facts.record.target.is_model:
         yield f"{verdict.text_reason} {FILLER * LEGEND_WORDS}"
     if facts.leaves_findings:
