@@ -104,7 +104,7 @@ def lines_that_turn(source: str) -> list[int]:
         pytest.param("check.reason == result.confounded", True, id="the same sentence"),
         pytest.param("remedy.endswith(MORE)", True, id="the end of a variable"),
         pytest.param("reason.startswith(attack)", True, id="the beginning of a variable"),
-        pytest.param("decision.remedy_id is Remedy.AGAIN", False, id="the name of a remedy"),
+        pytest.param("decision.remedy_id is Remedy.MORE", False, id="the name of a remedy"),
         pytest.param("result.reason is None", False, id="whether there is one"),
     ],
 )

@@ -116,8 +116,3 @@ def _documents_left(
     if not any(record.left_untried(limit.decision.limit.attack) for limit in limits):
         return None
     return sum(record.corpus.documents.get(split, 0) for split in ("member", "heldout"))
-
-
-def tried_in_part(record: AuditRecord) -> bool:
-    """Tell whether the budget or a bound left untried what the data set holds."""
-    return record.share < 1 or record.is_bounded
