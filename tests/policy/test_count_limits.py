@@ -157,7 +157,7 @@ def test_strict_allows_no_more_than_default():
         pytest.param(
             count(390, 350, 430.2),
             "about 390 of 812",
-            "98 of 204 values tried",
+            "net 98 of 204 values tried",
             "350 to 430",
             "shown at least 350, not excluded up to 431",
             id="scaled",
