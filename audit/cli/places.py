@@ -78,7 +78,7 @@ def _check_written(options: Mapping[str, Any]) -> None:
     written = options.get("out")
     if written is None or not options.get("train", True):
         return
-    from audit.workflows.options import refuse_audited
+    from audit.workflows.apart import refuse_audited
 
     refuse_audited("--out", written)
 

@@ -64,7 +64,7 @@ def report(
     Exits 0 when they were written. Give the records of several checkpoints to draw leak and
     usefulness against epoch (trend.html, trend.pdf).
     """
-    from audit.workflows.options import refuse_audited
+    from audit.workflows.apart import refuse_audited
     from audit.workflows.report import Report, ReportRequest, report_records
 
     if out is not None:
@@ -154,7 +154,7 @@ def attest(
     test result. A signed one is in a DSSE envelope. docaudit verify checks it.
     """
     from audit.workflows import attest as workflow
-    from audit.workflows.options import refuse_audited
+    from audit.workflows.apart import refuse_audited
 
     if out is not None:
         refuse_audited("--out", out)

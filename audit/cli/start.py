@@ -28,7 +28,7 @@ def demo(
     check_folder("--out", out)
     from audit.report.commands import Called
     from audit.workflows import start as demonstration
-    from audit.workflows.options import refuse_audited
+    from audit.workflows.apart import refuse_audited
 
     refuse_audited("--out", out)
     from audit.workflows.gate import gate_record, load_policy

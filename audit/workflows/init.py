@@ -28,7 +28,7 @@ from audit.targets.asked import lacks_prompt
 from audit.targets.checkpoint.content import recognise_task
 from audit.targets.places import downloads_of, typed, what_is
 from audit.workflows import wording
-from audit.workflows.options import refuse_audited
+from audit.workflows.apart import refuse_audited
 from audit.workflows.places import quoted, refuse_model
 
 FORM = "docaudit init {model} {data}"

@@ -17,6 +17,7 @@ from audit.errors import EngineError, RecordError, UsageError
 from audit.files import EVIDENCE, check_folder
 from audit.report.commands import Called
 from audit.workflows import wording
+from audit.workflows.apart import refuse_inside
 
 LEAST_SECONDS = 60.0
 """The shortest time that a scan can be bounded to."""
@@ -219,48 +220,6 @@ def check_apart(options: ScanOptions) -> None:
     for name, path in options.paths.items():
         for option, written in (("--out", options.out), ("--evidence", options.evidence)):
             refuse_inside(name, Path(path), option, written)
-
-
-def refuse_audited(option: str, written: Path) -> None:
-    """Refuse to write into a model or a data set, wherever it lies around the place.
-
-    Args:
-        option: option that names what is written.
-        written: file or folder that is written.
-
-    Raises:
-        UsageError: it is, or lies in, a folder of one.
-    """
-    place = written.resolve()
-    for folder in (place, *place.parents):
-        if (folder / "manifest.toml").is_file() and (folder / "documents.jsonl").is_file():
-            refuse_inside("DATA_DIR", folder, option, written)
-        if any(folder.glob("*.safetensors")):
-            refuse_inside("MODEL_DIR", folder, option, written)
-
-
-def refuse_inside(name: str, folder: Path, option: str, written: Path) -> None:
-    """Refuse to write into a folder that is audited.
-
-    Args:
-        name: name of the argument that names the folder.
-        folder: folder of a model, or of a data set; anything else is refused when it is opened.
-        option: option that names what is written.
-        written: folder that is written into.
-
-    Raises:
-        UsageError: it lies in the other one.
-    """
-    # Imported late: it loads what reads pages, which a report does without.
-    from audit.corpus.manifest import FILE_NAME
-
-    marks = {"MODEL_DIR": ("config.json", "adapter_config.json"), "DATA_DIR": (FILE_NAME,)}
-    if not any(Path(folder, file).is_file() for file in marks[name]):
-        return
-    if written.resolve().is_relative_to(folder.resolve()):
-        raise UsageError(
-            *wording("written_inside", option=option, written=written, name=name, path=folder)
-        )
 
 
 @contextmanager

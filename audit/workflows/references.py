@@ -30,6 +30,7 @@ from audit.targets.opening import (
     trainer_of,
     warn_of_code,
 )
+from audit.workflows.apart import refuse_inside
 from audit.workflows.checking import (
     CheckedModel,
     Listing,
@@ -38,7 +39,6 @@ from audit.workflows.checking import (
     open_target,
     usable_references,
 )
-from audit.workflows.options import refuse_inside
 from audit.workflows.session import Session
 
 State = Literal["there", "trained by the scan", "can be trained", "missing"]

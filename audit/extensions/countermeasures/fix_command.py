@@ -75,7 +75,7 @@ def fix(
     """
     from audit.extensions.countermeasures.fix import Fixed, Tried, read_scan
     from audit.extensions.countermeasures.fix import fix as try_candidates
-    from audit.workflows.options import refuse_audited
+    from audit.workflows.apart import refuse_audited
 
     check_folder("--out", out)
     refuse_audited("--out", out)
