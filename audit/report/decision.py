@@ -545,7 +545,8 @@ def _kinds_sum(facts: Facts) -> str:
         sentences = [words["documents"].format(n_values=n_values, **returned)]
         n_without = facts.record.corpus.documents.get("member", 0) - row.returned.of_member
         if n_without > 0:
-            sentences.append(words["without"].format(n_without=n_without))
+            name = "without one" if n_without == 1 else "without"
+            sentences.append(words[name].format(n_without=n_without))
         sentences += _estimated_sum(row)
         return " ".join(sentences)
     return words["sum"].format(n_values=n_values)
