@@ -317,6 +317,13 @@ def test_of_two_that_stop_the_leak_the_one_that_leaves_room_below_the_limits_is_
     assert fixed.best is far
 
 
+def test_limits_on_the_text_that_the_policy_only_reports_keep_no_leak_open(tmp_path):
+    record, verdict, _ = answers.leaky()
+    item = tried("dp:8", ("passed", "violated"), "undecided", tmp_path, record)
+    assert item.n_exceeded == 0, "the verdict on the model does not count them"
+    assert Fixed(scanned_of(record, verdict, tmp_path), (item,), {}, (), "standard").exit_code == 11
+
+
 def test_room_is_asked_only_below_the_limits_that_the_leak_exceeded(tmp_path):
     record, _, _ = answers.leaky()
     item = with_share(tried("scrub", ("undecided",), "undecided", tmp_path, record), 0.2)

@@ -122,7 +122,12 @@ class Tried:
 
     @property
     def n_exceeded(self) -> int:
-        """Count the limits that are exceeded with it."""
+        """Count the limits that are exceeded with it, where the verdict rests on them.
+
+        Limits on the documents' text, which no training changes, may be exceeded beside it.
+        """
+        if self.comparison.verdict_after != "violated":
+            return 0
         return sum(limit.after.outcome == "violated" for limit in self.comparison.limits)
 
     @property
