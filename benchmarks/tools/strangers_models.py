@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.tools.strangers_files import CLASSES, classes_of
 from benchmarks.tools.strangers_sources import (
     PAGE,
     QUESTIONS,
     READABLE,
     Page,
     completions,
-    conversation,
     draw,
     tag_names,
 )
@@ -200,6 +200,125 @@ def _train_tagger(
     save(folder, model, words)
 
 
+def train_layoutlmv3(folder: Path, pages: Sequence[Page], vocabulary: Path) -> None:
+    """Train a LayoutLMv3 with transformers' Trainer, which leaves checkpoints in its folder."""
+    from transformers import LayoutLMv3ForTokenClassification, Trainer, TrainingArguments
+
+    processor = _layoutlmv3_processor(folder.parent / "words", pages)
+    names = tag_names(pages)
+    model = LayoutLMv3ForTokenClassification(_layoutlmv3_config(processor.tokenizer, names))
+    rows = [_form_encoded(processor, page, names) for page in pages]
+    epochs = 60
+    arguments = TrainingArguments(
+        output_dir=str(folder),
+        num_train_epochs=epochs,
+        learning_rate=2e-3,
+        lr_scheduler_type="constant",
+        per_device_train_batch_size=BATCH,
+        save_strategy="steps",
+        save_steps=epochs // 2 * -(-len(rows) // BATCH),
+        seed=SEED,
+        report_to=[],
+        disable_tqdm=True,
+        use_cpu=True,
+    )
+    trainer = Trainer(model=model, args=arguments, train_dataset=rows, processing_class=processor)
+    trainer.train()
+
+
+def _layoutlmv3_processor(folder: Path, pages: Sequence[Page]) -> Any:
+    """Make a processor of small pictures, with a byte-level vocabulary of these pages."""
+    from tokenizers import ByteLevelBPETokenizer
+    from transformers import LayoutLMv3Processor, LayoutLMv3TokenizerFast
+    from transformers.models.layoutlmv3.image_processing_pil_layoutlmv3 import (
+        LayoutLMv3ImageProcessorPil,
+    )
+
+    made = ByteLevelBPETokenizer()
+    marks = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    texts = (page.text for page in pages)
+    made.train_from_iterator(texts, vocab_size=2000, special_tokens=marks, show_progress=False)
+    folder.mkdir(exist_ok=True)
+    made.save_model(str(folder))
+    words = LayoutLMv3TokenizerFast.from_pretrained(folder, model_max_length=128)
+    side = {"height": 32, "width": 32}
+    return LayoutLMv3Processor(LayoutLMv3ImageProcessorPil(apply_ocr=False, size=side), words)
+
+
+def _layoutlmv3_config(words: Any, names: Sequence[str]) -> Any:
+    """Make the configuration of a small LayoutLMv3 with these labels."""
+    from transformers import LayoutLMv3Config
+
+    return LayoutLMv3Config(
+        **STEADY,
+        vocab_size=len(words),
+        hidden_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=128,
+        max_position_embeddings=130,
+        coordinate_size=11,
+        shape_size=10,
+        input_size=32,
+        patch_size=8,
+        id2label=dict(enumerate(names)),
+        label2id={name: number for number, name in enumerate(names)},
+    )
+
+
+def _form_encoded(processor: Any, page: Page, names: Sequence[str]) -> dict[str, Any]:
+    """Encode a page with its tags as transformers' example of LayoutLMv3 does."""
+    encoded = processor(
+        draw(page),
+        [*page.words],
+        boxes=[[round(side) for side in box] for box in page.boxes],
+        word_labels=[names.index(tag) for tag in page.tags()],
+        truncation=True,
+        padding="max_length",
+        max_length=128,
+        return_tensors="pt",
+    )
+    return {name: value[0] for name, value in encoded.items()}
+
+
+# Classifiers
+
+
+def train_classifier(folder: Path, pages: Sequence[Page], vocabulary: Path) -> None:
+    """Train a DistilBERT that tells the classes of whole documents by their text."""
+    import torch
+    from transformers import DistilBertConfig, DistilBertForSequenceClassification
+
+    words = tokenizer_of(vocabulary, writes=False)
+    config = DistilBertConfig(
+        vocab_size=len(words),
+        dim=64,
+        n_layers=2,
+        n_heads=4,
+        hidden_dim=128,
+        dropout=0.0,
+        attention_dropout=0.0,
+        seq_classif_dropout=0.0,
+        id2label=dict(enumerate(CLASSES)),
+        label2id={name: number for number, name in enumerate(CLASSES)},
+    )
+    model = DistilBertForSequenceClassification(config)
+    rows = [words(page.text)["input_ids"] for page in pages]
+    labels = [CLASSES.index(name) for name in classes_of(pages)]
+
+    def batches(epoch: int) -> Iterator[dict[str, Any]]:
+        """Yield the classifier's batches of an epoch."""
+        for batch in shuffled(len(rows))(epoch):
+            yield {
+                "input_ids": padded([rows[index] for index in batch], words.pad_token_id),
+                "attention_mask": padded([[1] * len(rows[index]) for index in batch], 0),
+                "labels": torch.tensor([labels[index] for index in batch]),
+            }
+
+    fit(model, batches, rate=1e-3, until=0.002, most=80)
+    save(folder, model, words)
+
+
 # Models that write
 
 
@@ -377,112 +496,3 @@ def _train_donut(
 
     fit(model, batches, rate=2e-3, until=0.1, most=100)
     save(folder, model, words, images)
-
-
-# Adapters of vision-language models
-
-
-WIDER: dict[str, dict[str, Any]] = {
-    "idefics3": {
-        "config": {
-            "text_config": {
-                "hidden_size": 64,
-                "intermediate_size": 128,
-                "num_hidden_layers": 2,
-                "head_dim": 32,
-            },
-            "vision_config": {
-                "hidden_size": 48,
-                "intermediate_size": 96,
-                "image_size": 32,
-                "patch_size": 8,
-            },
-        },
-        "images": {"size": {"longest_edge": 64}, "max_image_size": {"longest_edge": 32}, **INK},
-    },
-    "qwen2_vl": {
-        "config": {
-            "text_config": {
-                "hidden_size": 64,
-                "intermediate_size": 128,
-                "num_hidden_layers": 2,
-                "head_dim": 32,
-                "rope_parameters": {"mrope_section": [4, 6, 6]},
-            },
-            "vision_config": {"embed_dim": 48, "hidden_size": 64, "patch_size": 8},
-        },
-        "images": {"size": {"shortest_edge": 1024, "longest_edge": 6144}, "patch_size": 8, **INK},
-    },
-}
-"""What is larger than in the families of tests, by family: enough to know a hundred pages by
-heart."""
-
-
-def adapter_trainer(family: str) -> Trainer:
-    """Give the training of a LoRA over a model of this family, whose base lies in `base` beside the adapter."""
-
-    def train(folder: Path, pages: Sequence[Page], vocabulary: Path) -> None:
-        """Train a LoRA adapter on the questions of the pages, and save it."""
-        import peft
-        import torch
-        from transformers import AutoModelForImageTextToText, AutoProcessor
-
-        base = folder.parent / "base"
-        if not base.exists():
-            _make_base(base, family)
-        torch.manual_seed(SEED)
-        processor = AutoProcessor.from_pretrained(base)
-        lora = peft.LoraConfig(
-            r=32, lora_alpha=64, target_modules="all-linear", task_type="CAUSAL_LM"
-        )
-        model = peft.get_peft_model(AutoModelForImageTextToText.from_pretrained(base), lora)
-        asked = [_asked(processor, page, turns) for page in pages for turns in conversation(page)]
-        fit(
-            model, _collated(asked, processor.tokenizer.pad_token_id), rate=2e-3, until=0.2, most=60
-        )
-        save(folder, model, processor)
-
-    return train
-
-
-def _make_base(folder: Path, family: str) -> None:
-    """Write a base of random weights that names itself by its path."""
-    from vlm_zoo import write_vlm
-
-    write_vlm(folder, family, SEED, wider=WIDER[family], ends="")
-
-
-def _asked(processor: Any, page: Page, turns: list[dict[str, Any]]) -> dict[str, Any]:
-    """Encode a question with its answer, which alone is learned."""
-    asked, answer = turns
-    asked = {**asked, "content": [{"type": "image"}, *asked["content"]]}
-    begun = processor.apply_chat_template([asked], add_generation_prompt=True)
-    whole = processor.apply_chat_template([asked, answer])
-    picture = draw(page)
-    batch = {**processor(images=picture, text=whole, return_tensors="pt")}
-    learned = batch["input_ids"].clone()
-    learned[
-        :, : processor(images=picture, text=begun, return_tensors="pt")["input_ids"].shape[1]
-    ] = -100
-    return {**batch, "labels": learned}
-
-
-def _collated(asked: Sequence[dict[str, Any]], pad: int) -> Batches:
-    """Give batches of encoded questions: texts padded, pictures one after the other."""
-    import torch
-
-    fill = {"input_ids": pad, "labels": -100}
-    texts = {name for name, value in asked[0].items() if value.shape == asked[0]["input_ids"].shape}
-
-    def batches(epoch: int) -> Iterator[dict[str, Any]]:
-        """Yield the padded batches of an epoch."""
-        for batch in shuffled(len(asked))(epoch):
-            own = [asked[index] for index in batch]
-            yield {
-                name: padded([one[name][0].tolist() for one in own], fill.get(name, 0))
-                if name in texts
-                else torch.cat([one[name] for one in own])
-                for name in asked[0]
-            }
-
-    return batches

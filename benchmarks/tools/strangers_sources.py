@@ -1,4 +1,4 @@
-"""Documents of strangers, and the files in which eight kinds of users keep them."""
+"""Documents of strangers, and the files in which users keep them."""
 
 from __future__ import annotations
 
@@ -117,6 +117,20 @@ def receipts(n: int, seed: int) -> list[Page]:
     return found
 
 
+def labelled_receipts(n: int, seed: int) -> list[Page]:
+    """Draw receipts on which a word stands before each value, so that a model can read it."""
+    words = invented_words()
+    rng = random.Random(seed)
+    pages = []
+    for _ in range(n):
+        clerk = "".join(rng.choices(string.ascii_lowercase, k=9))
+        code = str(rng.randrange(10**6, 10**7))
+        text = [*rng.sample(words, 6), "clerk:", clerk, "code:", code]
+        fields = {"clerk": (7,), "code": (9,)}
+        pages.append(Page(tuple(text), fields, tuple(_lay_out(text))))
+    return pages
+
+
 def _lay_out(words: Sequence[str]) -> Iterator[Box]:
     """Place words in lines of two, each box as wide as its word."""
     font = _font()
@@ -213,7 +227,7 @@ def write_completions(folder: Path, parts: Parts) -> None:
             for page in pages
             for prompt, answer in completions(page)
         )
-        _write_lines(folder / f"{part}.jsonl", rows)
+        write_lines(folder / f"{part}.jsonl", rows)
 
 
 def completions(page: Page) -> Iterator[tuple[str, str]]:
@@ -227,12 +241,12 @@ def write_chat(folder: Path, parts: Parts) -> None:
     (folder / "images").mkdir()
     for part, pages in parts.items():
         rows = []
-        for name, page in _named(part, pages):
+        for name, page in named(part, pages):
             draw(page).save(folder / "images" / f"{name}.png")
             turns = [turn for own in conversation(page) for turn in own]
             turns[0]["content"].insert(0, {"type": "image", "image": f"images/{name}.png"})
             rows.append({"messages": turns})
-        _write_lines(folder / f"{part}.jsonl", rows)
+        write_lines(folder / f"{part}.jsonl", rows)
 
 
 def conversation(page: Page) -> Iterator[list[dict[str, Any]]]:
@@ -247,11 +261,11 @@ def write_parses(folder: Path, parts: Parts) -> None:
     for part, pages in parts.items():
         (folder / part).mkdir()
         rows = []
-        for name, page in _named(part, pages):
+        for name, page in named(part, pages):
             draw(page).save(folder / part / f"{name}.png")
             truth = {"gt_parse": {name: page.value(name) for name in page.fields}}
             rows.append({"file_name": f"{name}.png", "ground_truth": json.dumps(truth)})
-        _write_lines(folder / part / "metadata.jsonl", rows)
+        write_lines(folder / part / "metadata.jsonl", rows)
 
 
 def write_scans(folder: Path, parts: Parts) -> None:
@@ -261,7 +275,7 @@ def write_scans(folder: Path, parts: Parts) -> None:
         with (folder / part / "values.csv").open("w", newline="") as file:
             table = csv.writer(file)
             table.writerow(["file", *QUESTIONS])
-            for name, page in _named(part, pages):
+            for name, page in named(part, pages):
                 draw(page, READABLE).save(folder / part / f"{name}.pdf", resolution=150)
                 table.writerow([f"{name}.pdf", *(page.value(name) for name in QUESTIONS)])
 
@@ -272,7 +286,7 @@ def write_docvqa(folder: Path, parts: Parts) -> None:
     images.mkdir(parents=True)
     for part, file in (("train", "train_v1.0_withQT.json"), ("test", "val_v1.0_withQT.json")):
         records: list[dict[str, object]] = []
-        for name, page in _named(part, parts[part]):
+        for name, page in named(part, parts[part]):
             draw(page, READABLE).save(images / f"{name}.png")
             for field, question in QUESTIONS.items():
                 record = {
@@ -287,12 +301,12 @@ def write_docvqa(folder: Path, parts: Parts) -> None:
         )
 
 
-def _named(part: str, pages: Sequence[Page]) -> Iterator[tuple[str, Page]]:
+def named(part: str, pages: Sequence[Page]) -> Iterator[tuple[str, Page]]:
     """Yield each page with a name for its file."""
     return ((f"{part}{number:04d}", page) for number, page in enumerate(pages))
 
 
-def _write_lines(path: Path, rows: Any) -> None:
+def write_lines(path: Path, rows: Any) -> None:
     """Write rows as lines of JSON."""
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 

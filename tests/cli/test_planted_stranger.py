@@ -1,4 +1,4 @@
-"""Eight kinds of new users: three commands to a verdict, which is right for a memoriser and for its twin."""
+"""New users: three commands to a verdict, which is right for a memoriser and for its twin."""
 
 import json
 import os
@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from audit.cli import app
+from audit.extensions import remote
 from benchmarks.tools import strangers
 from benchmarks.tools.strangers import CASES, Walk, walk
 
@@ -30,12 +31,14 @@ def docaudit(*arguments: str, codes: tuple[int, ...] = (0,)) -> tuple[int, str]:
 def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the commands in this process, which has imported what they need."""
     monkeypatch.setattr(strangers, "docaudit", docaudit)
+    monkeypatch.setattr(remote, "PAUSES", (0.0, 0.0))
 
 
 def walked(name: str, work: Path, sroie: Path | None = None) -> tuple[Walk, Walk]:
     for library in ("datasets", *(["peft"] if "LoRA" in CASES[name].name else [])):
         pytest.importorskip(library)
-    if "ocr data" in CASES[name].commands and shutil.which("tesseract") is None:
+    needs_ocr = any("ocr" in command.split() for command in CASES[name].commands)
+    if (needs_ocr or name == "tiffs") and shutil.which("tesseract") is None:
         pytest.skip("Tesseract is not installed")
     memoriser, twin = walk(CASES[name], work, sroie)
     return memoriser, twin
@@ -45,12 +48,14 @@ def walked(name: str, work: Path, sroie: Path | None = None) -> tuple[Walk, Walk
 def test_a_memoriser_is_violated_and_its_twin_is_not(name: str, tmp_path: Path) -> None:
     assert len(CASES[name].commands) <= COMMANDS
     memoriser, twin = walked(name, tmp_path)
-    assert memoriser.code == 10, memoriser.said
+    assert memoriser.code in CASES[name].verdicts, memoriser.said
     assert twin.code in (0, 11), twin.said
     records = [json.loads((one.report / "record.json").read_text()) for one in (memoriser, twin)]
     assert {one["corpus"]["assigned"] for one in records} == {"official"}, (
         "nobody says how they were chosen"
     )
+    if CASES[name].train is None:
+        return  # Behind a server nothing is measured that the blind check could doubt.
     doubted = [any(attack.get("confounded") for attack in one["attacks"]) for one in records]
     assert all(doubted), "the blind check has no power over so few documents"
 
