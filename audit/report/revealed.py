@@ -12,21 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from audit.errors import EngineError, RenderError, UsageError
-from audit.files import EVIDENCE, write_atomically
+from audit.files import EVIDENCE, OWNING_SCAN, write_atomically
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord
-from audit.report.crops import PageCrops, corpus_of
 from audit.report.html import html
 
 if TYPE_CHECKING:  # A report shows no page.
     from PIL.Image import Image
 
     from audit.corpus.documents import Corpus, Document
+    from audit.report.crops import PageCrops
 
 RECOVERED = "recovered.jsonl"
 NAME = "report-revealed.html"
-OWNER = "scan.json"
-"""Which scan the evidence is of."""
 RECOVERED_WAYS = ("exact", "exact_in_any_attempt", "extracted", "near")
 """Names in the evidence under which an attack says that a value came out."""
 
@@ -72,7 +70,10 @@ def write_revealed(
     """
     folder = evidence or out / EVIDENCE
     _refuse_another_scan(record, folder)
-    crops = PageCrops(corpus_of(record, folder / OWNER))
+    # Opens images and arrays, which a report without values does without.
+    from audit.report.crops import PageCrops, corpus_of
+
+    crops = PageCrops(corpus_of(record, folder / OWNING_SCAN))
     rows = {
         attack: _make_table(attack_rows, crops)
         for attack, attack_rows in read_recovered(folder / RECOVERED).items()
@@ -102,7 +103,7 @@ def write_owner(
         arguments: options of the scan, as JSON holds them; None: they are not kept.
     """
     content = {**_scan_identity(record), "paths": dict(paths), "arguments": arguments}
-    write_atomically(evidence / OWNER, json.dumps(content).encode(), mode=0o600)
+    write_atomically(evidence / OWNING_SCAN, json.dumps(content).encode(), mode=0o600)
 
 
 def _scan_identity(record: AuditRecord) -> dict[str, str | float]:
@@ -119,7 +120,7 @@ def _scan_identity(record: AuditRecord) -> dict[str, str | float]:
 def _refuse_another_scan(record: AuditRecord, evidence: Path) -> None:
     """Refuse evidence that names another scan; a folder that names none is accepted."""
     try:
-        identity = {**json.loads((evidence / OWNER).read_bytes())}
+        identity = {**json.loads((evidence / OWNING_SCAN).read_bytes())}
     except (OSError, ValueError, TypeError):
         return
     identity.pop("paths", None)

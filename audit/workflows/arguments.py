@@ -13,10 +13,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from audit import record as records
 from audit.errors import RecordError
-from audit.files import EVIDENCE, read_file
+from audit.files import EVIDENCE, OWNING_SCAN, read_file
 from audit.record import AuditRecord
 from audit.report.commands import Called
-from audit.report.revealed import OWNER
 from audit.workflows.options import ScanOptions
 
 KEY = "arguments"
@@ -113,7 +112,7 @@ def _paths_in(stored: Mapping[str, Any]) -> Mapping[str, str]:
 def _evidence_of(folder: Path, evidence: Path | None) -> Path:
     """Return the file that says whose the evidence is."""
     place = evidence or records.file_of(folder).parent / EVIDENCE
-    return place / OWNER
+    return place / OWNING_SCAN
 
 
 def _untold(path: Path) -> RecordError:

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from audit.cards import AuditSheet
-from audit.corpus.problems import Problems
-from audit.corpus.validation import sheet_of
 from audit.errors import ManifestError, UsageError, listed
 from audit.files import write_atomically
 from audit.record import AuditRecord, dumps
@@ -70,6 +68,10 @@ def _entries(value: str) -> list[str]:
 
 def _checked(table: dict[str, Any]) -> AuditSheet:
     """Return the sheet of a table, as a manifest's table [audit] is checked."""
+    # What reads a data set opens images, which a report does without.
+    from audit.corpus.problems import Problems
+    from audit.corpus.validation import sheet_of
+
     problems = Problems()
     sheet = sheet_of({key: _as_read(value) for key, value in table.items()}, problems)
     try:
