@@ -28,6 +28,10 @@ BASE = " --reference pretrained=BASE"
 """Names what a model was fine-tuned from, where nobody has said it."""
 
 
+EVIDENCE_OPTION = "--evidence"
+"""The option that names the folder of the evidence."""
+
+
 @dataclass(frozen=True)
 class Called:
     """How a scan was called, as the commands that go on from it repeat it.
@@ -49,6 +53,14 @@ class Called:
         """Return the same with these places, by name; empty ones are left out."""
         chosen = {name: place for name, place in places.items() if place}
         return replace(self, places={**self.places, **chosen})
+
+    def without_evidence(self) -> Called:
+        """Return the same without the place of the evidence, for a report that others may read."""
+        options = [*self.options]
+        if EVIDENCE_OPTION in options:
+            place = options.index(EVIDENCE_OPTION)
+            del options[place : place + 2]
+        return replace(self, options=options, evidence="")
 
     def in_folder(self, folder: str) -> Called:
         """Return the same for a scan that lies in this folder, unless it has one."""
@@ -165,8 +177,8 @@ class Commands:
         command = ["fix", self._place("SCAN_DIR"), *words]
         if not self._is_declared and "--policy" not in words:
             command += ["--policy", self._policy]
-        if self.called.evidence and "--evidence" not in words:
-            command += ["--evidence", self.called.evidence]
+        if self.called.evidence and EVIDENCE_OPTION not in words:
+            command += [EVIDENCE_OPTION, self.called.evidence]
         line = command_line(*command)
         # What is confirmed has been trained already.
         if not self._start_is_named and "--confirm" not in words:

@@ -15,12 +15,15 @@ import numpy as np
 
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.images import PageView, page_view
+from audit.files import table_beside
 from audit.measurements import Estimate
-from audit.targets import TEXTS, interface, wording
+from audit.targets import interface, wording
 from audit.targets.answering.reader import TokenReader
 from audit.targets.answering.words_reader import DecoderReader
 from audit.targets.utility import Usefulness, measure_usefulness
 
+NAMES_OF_SCORES: dict[str, list[str]] = table_beside(__file__, "fit.toml")["scores"]
+"""Names of measures of usefulness, each with what to look at where the score is doubtful."""
 PAGES = 10
 """Training pages that the task is tried on."""
 QUESTIONS = 3
@@ -101,7 +104,7 @@ class TaskScore:
     @property
     def sentence(self) -> str:
         """Say the score, and what to look at where it is doubtful."""
-        name, doubt = TEXTS[f"score_of_{self.measure}"]
+        name, doubt = NAMES_OF_SCORES[self.measure]
         text = f"The task on {self.pages} training pages: {name} {self.value:.2f}"
         if self.chance is not None:
             text += f", and {self.chance:.2f} by chance"

@@ -316,6 +316,9 @@ def write_report(
     """
     if reveal_from is not None:
         remove_stale(reveal_from / NAME)
+    called = additions.called
+    if called is not None:
+        called = called.without_evidence()
     try:
         warnings = list(
             write(
@@ -326,7 +329,7 @@ def write_report(
                 additions.comparisons,
                 additions.written,
                 additions.changes,
-                additions.called,
+                called,
             )
         )
         if reveal_from is not None:

@@ -54,7 +54,9 @@ def test_other_options_are_refused(
     arguments: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:
     name, *options = arguments
-    output, code = docaudit(name, tmp_path, tmp_path / "out", *options)
+    source = tmp_path / "source"
+    source.mkdir()
+    output, code = docaudit(name, source, tmp_path / "out", *options)
     assert code == 2
     assert message in output.replace("│ ", "").replace(" │", "")
     assert not (tmp_path / "out").exists()
