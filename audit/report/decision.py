@@ -52,7 +52,7 @@ class Question:
         trained, unseen: what the attack reached on training and on unseen documents; empty where it
             counts nothing.
         without: what somebody reaches on training documents without the model.
-        tried: what the attack tried of what there is; empty where it tried all.
+        tried: what the attack tried of what there is; empty where nothing counts that.
         reached: the number that the limit is about, with its interval.
         limit: the limit that decides; empty where nothing was measured for it.
         others: how many other limits of the attack came out so; empty where none did.
@@ -102,7 +102,6 @@ class DecisionView:
         outcome: that the answer rests on: of the model, or of the text where it is worse and the
             policy counts it.
         stamp: what the outcome asks for, as it is stamped.
-        word: the verdict as commands and records name it.
         headline: the answer in a sentence.
         consequences: what the attacks reached, and what the same attack reaches without a memory.
         explanation: sentences under the headline.
@@ -126,7 +125,6 @@ class DecisionView:
     owner: tuple[OwnerFact, ...]
     outcome: Overall
     stamp: str
-    word: str
     headline: str
     consequences: tuple[str, ...]
     explanation: str
@@ -156,18 +154,18 @@ def decision_view(facts: Facts) -> DecisionView:
     verdict = facts.verdict
     questions = [_question(facts, row) for row in facts.rows]
     not_tested = tuple(gap.title for gap in unexamined(record, verdict).gaps)
-    room = share_out(_words(facts, questions, not_tested))
+    words = _words(facts, questions, not_tested)
+    room = share_out(words)
     return DecisionView(
         number=_report_number(record, verdict),
         title=title_of(record),
         owner=owner_facts(record),
         outcome=facts.outcome,
         stamp=_stamp(facts),
-        word=_outcome_word(facts),
-        headline=headline(facts),
+        headline=words.headline,
         consequences=tuple(filter(None, _consequences(facts))),
         explanation=_explanation(facts),
-        counts=_tally(facts),
+        counts=words.tally,
         questions=tuple(questions[: room.rows]),
         leak=_leak_sentence(facts.rows[: room.rows]),
         more_questions=max(0, len(questions) - room.rows),
@@ -177,7 +175,7 @@ def decision_view(facts: Facts) -> DecisionView:
         in_column=room.in_column,
         attacker=_attacker(facts),
         kinds=tuple(_kind_rows(facts, room)),
-        kinds_sum=_kinds_sum(facts),
+        kinds_sum=words.kinds_sum,
         untested_recipients=recipients_sentence(facts, "neither", only="not tested"),
         not_tested=not_tested,
     )
@@ -234,13 +232,6 @@ def _stamp(facts: Facts) -> str:
     if facts.record.target.is_model:
         return STAMPS[facts.outcome]
     return STAMPS[f"{facts.outcome} without a model"]
-
-
-def _outcome_word(facts: Facts) -> str:
-    """Return the outcome in capitals, as the verdict's stamp where both outcomes are the same."""
-    if facts.outcome == facts.verdict.overall:
-        return facts.verdict.stamp
-    return LABELS["outcomes"][facts.outcome].upper()
 
 
 def _counts_sentence(verdict: Verdict) -> str:

@@ -26,12 +26,10 @@ class OwnerFact:
     Attributes:
         label: what it is.
         value: what the owner states, in quotation marks; empty while it is missing.
-        key: its key for `docaudit report --set`.
     """
 
     label: str
     value: str
-    key: str
 
 
 @dataclass(frozen=True)
@@ -72,12 +70,12 @@ def owner_facts(record: AuditRecord) -> tuple[OwnerFact, ...]:
     """Return the facts on page one that only the owner knows, those that are missing among them."""
     sheet = record.audit
     facts = [
-        OwnerFact(WORDS["system"], _quoted(sheet.system), "system"),
-        OwnerFact(WORDS["purpose"], _quoted(sheet.purpose), "purpose"),
-        OwnerFact(WORDS["controller"], _quoted(sheet.controller), "controller"),
+        OwnerFact(WORDS["system"], _quoted(sheet.system)),
+        OwnerFact(WORDS["purpose"], _quoted(sheet.purpose)),
+        OwnerFact(WORDS["controller"], _quoted(sheet.controller)),
     ]
     if record.target.is_model:
-        facts.append(OwnerFact(WORDS["release"], release_of(sheet), "release"))
+        facts.append(OwnerFact(WORDS["release"], release_of(sheet)))
     return tuple(facts)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from audit.attacks import text_of
 from audit.measurements import Estimate
 from audit.policy import Decision
+from audit.report import numbers
 
 
 @dataclass(frozen=True)
@@ -74,12 +75,11 @@ def _placed(
 ) -> ScaleFacts:
     """Place a number and its limit above the share that is no leak, cut at 0 and 1."""
     limit = deciding.limit
-    bound = limit.max if limit.max is not None else limit.min or 0.0
     return ScaleFacts(
         trained=_cut(no_leak + measured.value),
         low=_cut(no_leak + measured.low),
         high=_cut(no_leak + measured.high),
-        limit=_cut(no_leak + bound),
+        limit=_cut(no_leak + numbers.bound_of(limit)),
         is_upper=limit.max is not None,
         unseen=None if unseen is None else _cut(unseen.value),
     )
