@@ -25,7 +25,7 @@ from audit.report.labels import LABELS
 from audit.report.leaks import findings_outside, looser_policy
 from audit.report.owner import OwnerFact, Title, owner_facts, title_of
 from audit.report.residual import unexamined
-from audit.report.room import Room, Words, share_out
+from audit.report.room import LINES, Room, Words, share_out
 from audit.report.tables import RAN_LABELS, DecisionRow, decision_row
 
 MOST_CONSEQUENCES = 2
@@ -148,14 +148,19 @@ class DecisionView:
         return self.title.missing or not all(fact.value for fact in self.owner)
 
 
-def decision_view(facts: Facts) -> DecisionView:
-    """Return everything that page one shows of an audit, in display words."""
+def decision_view(facts: Facts, n_lines: float = LINES) -> DecisionView:
+    """Return everything that page one shows of an audit, in display words.
+
+    Args:
+        facts: what the reports show of the audit.
+        n_lines: lines of text that the page holds.
+    """
     record = facts.record
     verdict = facts.verdict
     questions = [_question(facts, row) for row in facts.rows]
     not_tested = tuple(gap.title for gap in unexamined(record, verdict).gaps)
     words = _words(facts, questions, not_tested)
-    room = share_out(words)
+    room = share_out(words, n_lines)
     return DecisionView(
         number=_report_number(record, verdict),
         title=title_of(record),

@@ -27,7 +27,7 @@ from audit.progress import observer
 from audit.record import AuditRecord, dumps
 from audit.report.changes import Changes
 from audit.report.commands import Called
-from audit.report.html import render, report_context
+from audit.report.html import render, report_context, shorter_decisions
 from audit.report.labels import UTILITY
 from audit.report.where import COLUMNS as COLUMNS_OF_LEAKS
 from audit.report.where import csv_rows
@@ -36,6 +36,8 @@ PANGO = (
     "PDF: pango is missing; install it (Debian: libpango-1.0-0 libpangoft2-1.0-0; macOS: brew "
     "install pango)"
 )
+AFTER_PAGE_ONE = "scope"
+"""The section of the decision report that begins page two."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -60,21 +62,30 @@ class Attachment:
     description: str
 
 
-def pdf(html: str, attachments: Sequence[Attachment] = ()) -> bytes:
+def pdf(html: str, attachments: Sequence[Attachment] = (), shorter: Iterable[str] = ()) -> bytes:
     """Print a page as PDF/UA-1.
 
     Title, author, language and date are those of the HTML: the same HTML and attachments give the
     same bytes. A letter that no font of this machine has is written as its number, as the standard
     allows no gap.
 
+    Args:
+        html: the page.
+        attachments: files that the PDF holds.
+        shorter: the same page with ever less on page one, tried in turn while page one runs over.
+
     Raises:
         RenderError: weasyprint is not installed, cannot load pango, or cannot draw the page.
     """
     weasyprint = _import_weasyprint()
     try:
-        private = {letter for letter in set(html) if category(letter) == "Co"}
-        html = _spell_letters(html, private)
+        html = _spell_private(html)
         document = _lay_out(weasyprint, html)
+        for page in shorter:
+            if not _runs_over(document):
+                break
+            html = _spell_private(page)
+            document = _lay_out(weasyprint, html)
         content = _pdf_bytes(weasyprint, document, attachments)
         missing = _missing_letters(document)
         if missing:
@@ -113,6 +124,17 @@ def _missing_letters(document: Any) -> set[str]:
     for font in document.fonts.values():
         codes.update(font.missing)
     return {chr(code) for code in codes}
+
+
+def _runs_over(document: Any) -> bool:
+    """Tell whether page one takes more than a page: the section after it begins later."""
+    after_page_one = document.pages[1:2]
+    return bool(after_page_one) and AFTER_PAGE_ONE not in after_page_one[0].anchors
+
+
+def _spell_private(html: str) -> str:
+    """Replace letters of private use, which each font draws as it likes, by their code points."""
+    return _spell_letters(html, {letter for letter in set(html) if category(letter) == "Co"})
 
 
 def _spell_letters(html: str, letters: Collection[str]) -> str:
@@ -320,7 +342,8 @@ def write(
         remove_stale(*(out / name for name in NAMES), after=error)
         raise
     attachments = sources(written or dumps(record).encode(), policy)
-    return _write_pdf(decision, out / HTML_NAME, out / PDF_NAME, attachments)
+    shorter = shorter_decisions(context)
+    return _write_pdf(decision, out / HTML_NAME, out / PDF_NAME, attachments, shorter)
 
 
 def sources(json: bytes, policy: Policy) -> tuple[Attachment, ...]:
@@ -360,12 +383,16 @@ def write_pages(text: str, page: Path, printed: Path) -> tuple[str, ...]:
 
 
 def _write_pdf(
-    text: str, page: Path, printed: Path, attachments: Sequence[Attachment]
+    text: str,
+    page: Path,
+    printed: Path,
+    attachments: Sequence[Attachment],
+    shorter: Iterable[str] = (),
 ) -> tuple[str, ...]:
     """Print HTML as PDF; return a warning where that fails."""
     observer().stage(f"drawing {printed.name}")
     try:
-        write_atomically(printed, pdf(text, attachments))
+        write_atomically(printed, pdf(text, attachments, shorter))
     except (RenderError, EngineError) as error:
         remove_stale(printed, after=error)
         return (f"{error}; {page.name} was written",)

@@ -35,6 +35,7 @@ from audit.report.leaks import documents_used, plausibility, tried_in_part
 from audit.report.numbers import NBSP
 from audit.report.pictures import changes_of
 from audit.report.residual import residual_risk, unexamined
+from audit.report.room import FEWER_LINES
 from audit.report.templates import (
     AttackMacros,
     ResultIndex,
@@ -199,6 +200,13 @@ def render(
         contents = templates.get_template("_contents.html").render(parts=entries)
         text = text.replace(CONTENTS, contents, 1)
         return link_terms(text, context["glossary"]) if page == "report.html" else text
+
+
+def shorter_decisions(context: Context) -> Iterator[str]:
+    """Yield the decision report with ever less on page one, which must stay one page."""
+    for n_lines in FEWER_LINES:
+        view = decision_view(context["facts"], n_lines)
+        yield render("decision.html", {**context, "decision": view})
 
 
 def _list_sections(page: str) -> list[tuple[str, Markup]]:

@@ -14,6 +14,8 @@ from audit.report.svg import text_width
 
 LINES = 49.9
 """Lines of text that the page holds beside its headings and the decision."""
+FEWER_LINES = (LINES - 3, LINES - 6, LINES - 10)
+"""What is tried in turn where the page runs over all the same."""
 WIDTHS = {
     "title": 225.0,
     "fact": 124.0,
@@ -101,11 +103,11 @@ class Room:
     in_column: bool = True
 
 
-def share_out(words: Words) -> Room:
-    """Return how much of each part fits, the least important part cut first."""
+def share_out(words: Words, n_lines: float = LINES) -> Room:
+    """Return how much of each part fits into `n_lines`, the least important part cut first."""
     room = Room(0, 0, 0)
     for room in _from_most_to_least(words):
-        if _lines_of_page(words, room) <= LINES:
+        if _lines_of_page(words, room) <= n_lines:
             return room
     return room
 

@@ -119,3 +119,17 @@ def test_sources_are_escaped_and_only_addresses_become_links() -> None:
         linked("javascript:alert(1) http://a.example arXiv:1")
         == "javascript:alert(1) http://a.example arXiv:1"
     )
+
+
+def test_a_report_whose_page_one_runs_over_is_drawn_with_less_on_it_until_it_fits(
+    tmp_path: Path,
+) -> None:
+    def page(n_lines: int) -> str:
+        body = "<p>line</p>" * n_lines + '<h1 id="scope" style="break-before: page">Scope</h1>'
+        return PAGE.format(head="", body=body)
+
+    path = tmp_path / "report.pdf"
+    path.write_bytes(pdf(page(90), shorter=[page(80), page(3), page(2)]))
+    first, second = printed.texts(path)
+    assert first.split().count("line") == 3
+    assert "Scope" in second
