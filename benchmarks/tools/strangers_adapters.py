@@ -158,6 +158,8 @@ def train_paligemma(folder: Path, pages: Sequence[Page], vocabulary: Path) -> No
     _make_base(folder, "paligemma")
     processor = AutoProcessor.from_pretrained(folder)
     model = AutoModelForImageTextToText.from_pretrained(folder)
+    # PaliGemma's processor adds its marks of places and segments, for which the real one has room.
+    model.resize_token_embeddings(len(processor.tokenizer))
     asked = [_json_asked(processor, page) for page in pages]
     fit(model, _collated(asked, processor.tokenizer.pad_token_id), rate=2e-3, until=0.03, most=80)
     save(folder, model, processor)
