@@ -17,12 +17,13 @@ from audit.cli import console
 from audit.cli.options import HELP, complete
 from audit.errors import RenderError, UsageError
 from audit.files import check_file, write_output
+from audit.report.formats import FORMATS as FOR_MACHINES
 
 if TYPE_CHECKING:
     from audit.policy import Verdict
     from audit.record import AuditRecord
 
-FORMATS = ("text", "json", "markdown", "junit", "sarif")
+FORMATS = ("text", *FOR_MACHINES)
 _NAMES = complete(FORMATS)
 Formats = Annotated[
     list[str] | None,

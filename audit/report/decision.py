@@ -157,7 +157,7 @@ def decision_view(facts: Facts, n_lines: float = LINES) -> DecisionView:
     """
     record = facts.record
     verdict = facts.verdict
-    questions = [_question(facts, row) for row in facts.rows]
+    questions = question_rows(facts)
     not_tested = tuple(gap.title for gap in unexamined(record, verdict).gaps)
     words = _words(facts, questions, not_tested)
     room = share_out(words, n_lines)
@@ -184,6 +184,11 @@ def decision_view(facts: Facts, n_lines: float = LINES) -> DecisionView:
         untested_recipients=recipients_sentence(facts, "neither", only="not tested"),
         not_tested=not_tested,
     )
+
+
+def question_rows(facts: Facts) -> list[Question]:
+    """Lay out the question of every attack that ran, the worst first."""
+    return [_question(facts, row) for row in facts.rows]
 
 
 def _explanation(facts: Facts) -> str:

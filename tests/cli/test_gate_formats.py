@@ -14,7 +14,7 @@ from policy_texts import write_policy
 
 from audit import record as records
 from audit.cli.verdicts import FORMATS
-from audit.report.verdicts import FORMATS as FOR_MACHINES
+from audit.report.formats import FORMATS as FOR_MACHINES
 
 CODES = {"violated": 10, "passed": 0, "wide": 11, "failed": 11, "inapplicable": 11}
 

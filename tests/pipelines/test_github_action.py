@@ -48,7 +48,7 @@ def kept(run, workspace):
 def test_the_action_ends_with_the_verdict_of_a_record(verdict, code, tmp_path, workspace, docaudit):
     write_record(workspace, verdict)
     (workspace / ".git").mkdir()
-    formats = "junit\n sarif junit"
+    formats = "junit\n sarif junit comment badge"
     run = act(
         tmp_path,
         workspace,
@@ -61,7 +61,8 @@ def test_the_action_ends_with_the_verdict_of_a_record(verdict, code, tmp_path, w
     assert run.code == code, run.log
     assert run.outputs == {"verdict": verdict, "exit-code": str(code), "folder": "docaudit-verdict"}
     assert verdict.upper().replace("VIOLATED", "EXCEEDED") in run.summary.decode()
-    assert kept(run, workspace) == {f"docaudit.{kind}" for kind in ("json", "md", "xml", "sarif")}
+    kinds = ("json", "md", "xml", "sarif", "comment.md", "badge.json")
+    assert kept(run, workspace) == {f"docaudit.{kind}" for kind in kinds}
     assert (
         json.loads((workspace / "docaudit-verdict" / "docaudit.json").read_text())["exit_code"]
         == code
@@ -219,6 +220,8 @@ STALE = (
     "docaudit.md",
     "docaudit.xml",
     "docaudit.sarif",
+    "docaudit.comment.md",
+    "docaudit.badge.json",
     "code-scanning.sarif",
     *SCANNED,
 )

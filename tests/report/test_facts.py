@@ -179,7 +179,8 @@ def test_page_one_terminal_and_markdown_show_no_number_but_those_of_the_facts(na
     facts = facts_of(record, verdict)
     assert foreign(what_page_one_measures(case), facts) == set()
     assert foreign(terminal(case, capsys), facts) == set()
-    assert foreign(render("markdown", Judged(record, verdict)), facts) == set()
+    for form in ("markdown", "comment", "badge"):
+        assert foreign(render(form, Judged(record, verdict)), facts) == set(), form
 
 
 @settings(

@@ -17,7 +17,11 @@ from shown_pages import check_text
 import audit
 from audit.errors import RenderError
 from audit.policy import Limit, Waiver, evaluate
-from audit.report.verdicts import FORMATS, Judged, document, find_place, render
+from audit.report.answer import headline
+from audit.report.decision import question_rows
+from audit.report.formats import FORMATS
+from audit.report.numbers import NBSP
+from audit.report.verdicts import Judged, document, find_place, render
 
 ROOT = Path(__file__).parents[2]
 XSD = etree.XMLSchema(etree.parse(ROOT / "tests/fakes/schemas/jenkins-junit-10.xsd"))
@@ -140,6 +144,7 @@ def test_every_kind_of_verdict_is_valid_in_every_format(name):
     jsonschema.Draft4Validator(github_sarif.schema()).validate(json.loads(drawn["sarif"]))
     assert github_sarif.refusals(github_sarif.without_suppressed(drawn["sarif"])) == []
     assert len(drawn["markdown"].encode()) < 60_000
+    assert len(drawn["comment"].encode()) < 10_000
     for text in drawn.values():
         assert "\x1b" not in text
         assert "\x00" not in text
@@ -286,3 +291,51 @@ def test_the_manual_says_which_formats_name_the_persons_of_waivers():
     said = re.search(r"(.+) name the persons of waivers", page)
     assert said is not None
     assert {name for name in FORMATS if f"`{name}`" in said[1]} == naming
+
+
+BADGES = {
+    "violated": ("2 of 2 limits exceeded", "red"),
+    "wide": ("1 of 2 limits undecided", "yellow"),
+    "passed": ("2 of 2 limits met", "green"),
+    "waived": ("2 of 2 limits exceeded and waived", "orange"),
+    "about-text-counted": ("redacted text: they leak", "red"),
+}
+
+
+@pytest.mark.parametrize("name", BADGES)
+def test_a_badge_counts_the_limits_with_the_outcome_that_decides(name):
+    message, colour = BADGES[name]
+    assert json.loads(render("badge", judged(name))) == {
+        "schemaVersion": 1,
+        "label": "docaudit",
+        "message": message,
+        "color": colour,
+    }
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_badge_promises_anything_and_green_means_met(name):
+    case = judged(name)
+    badge = json.loads(render("badge", case))
+    promises = ("private", "safe", "secure", "pass", "no leak")
+    assert [word for word in promises if word in badge["message"].lower()] == []
+    assert badge["message"]
+    assert (badge["color"] == "green") == (case.facts.outcome == "passed")
+
+
+@pytest.mark.parametrize("form", ["markdown", "comment"])
+def test_summary_and_comment_begin_with_page_one(form):
+    case = judged("violated")
+    shown = render(form, case)
+    (row,) = question_rows(case.facts)
+    cells = f"| {row.question} | {row.trained} | {row.unseen} |".replace(NBSP, " ")
+    assert headline(case.facts) in shown
+    assert cells in shown
+    assert row.reached.replace(NBSP, " ") in shown
+
+
+def test_a_comment_is_found_again_by_its_first_line_and_says_what_to_do():
+    shown = render("comment", judged("violated"))
+    assert shown.startswith("<!-- docaudit -->\n## ❌ docaudit: EXCEEDED\n")
+    assert "**What to do:**" in shown
+    assert len(shown.encode()) < 6_000

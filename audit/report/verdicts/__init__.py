@@ -1,9 +1,6 @@
 """Machine formats of a verdict, all drawn from the one `Verdict`, none with a criterion of its own.
 
-json         verdict.schema.json
-markdown     the summary of a job, a comment
-junit        JUnit XML: a test suite an attack, a test case a limit
-sarif        SARIF 2.1.0: open limits at the file of the policy
+`audit.report.formats` names them.
 """
 
 from collections.abc import Callable, Collection
@@ -18,10 +15,8 @@ from audit.record import AuditRecord
 from audit.report.answer import name_documents
 from audit.report.facts.build import facts_of
 from audit.report.facts.definitions import Facts
+from audit.report.formats import FORMATS
 
-FORMATS = {"json": "document", "markdown": "texts", "junit": "texts", "sarif": "texts"}
-"""The module whose function `as_NAME` draws a format, by the format's name; it is imported when it
-is asked for."""
 READMES = ("README.md", "README.rst", "README.txt", "README")
 OPEN: tuple[Outcome, ...] = ("violated", "undecided")
 """Outcomes that keep a model from being let through."""

@@ -1,4 +1,4 @@
-"""A verdict as JUnit XML, as Markdown, and as SARIF 2.1.0.
+"""A verdict as JUnit XML and as SARIF 2.1.0.
 
 SARIF shows violated and undecided limits beside a file, and waived ones as suppressed. GitHub
 refuses a whole file for one result without a place in the repository, and takes a result that
@@ -19,14 +19,10 @@ from audit.attacks import TEXTS, text_of
 from audit.errors import RenderError, printable
 from audit.policy import Outcome, Waiver
 from audit.record import AuditRecord
-from audit.report.access import access_view
-from audit.report.leaks import headline, notes
-from audit.report.verdicts import OPEN, Check, Judged, bound, compared
+from audit.report.verdicts import OPEN, Check, Judged, compared
 
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot hold, not even escaped."""
-_MARKS: dict[Outcome, str] = {"violated": "❌", "undecided": "⚠️", "waived": "🟡", "passed": "✅"}
-"""Of the outcomes of limits that were examined, the worst first."""
 
 
 class CaseResult(NamedTuple):
@@ -142,51 +138,6 @@ def _add_case(suite: ET.Element, title: str, result: CaseResult | None, output: 
 def _replace_illegal(text: str) -> str:
     """Replace characters that XML forbids by U+FFFD."""
     return _ILLEGAL.sub("\ufffd", text)
-
-
-def as_markdown(judged: Judged) -> str:
-    """Draw the verdict, a table of the limits with the worst first, and what qualifies it."""
-    # Loads Jinja, which other formats do without.
-    from audit.report.templates import render_markdown
-
-    record = judged.record
-    verdict = judged.verdict
-    return render_markdown(
-        "verdict.md",
-        record=record,
-        verdict=verdict,
-        mark=_MARKS[judged.facts.outcome],
-        marks=_MARKS,
-        headline=headline(judged.facts),
-        examined=_examined_checks(judged.limits),
-        unexamined=_unexamined_metrics(judged.limits),
-        access=access_view(judged.facts),
-        notes=[_split_indent(note.text) for note in notes(judged.facts)],
-        bound=bound,
-    )
-
-
-def _examined_checks(checks: Sequence[Check]) -> list[Check]:
-    """List the limits that were examined, the worst outcome first."""
-    listed: list[Check] = []
-    for outcome in _MARKS:
-        listed += [check for check in checks if check.outcome == outcome]
-    return listed
-
-
-def _unexamined_metrics(checks: Sequence[Check]) -> dict[tuple[str, str], list[str]]:
-    """Group the limits that were not examined by attack and reason."""
-    metrics: dict[tuple[str, str], list[str]] = {}
-    for check in checks:
-        if check.outcome not in _MARKS:
-            metrics.setdefault((check.attack, check.sentence), []).append(check.metric)
-    return metrics
-
-
-def _split_indent(text: str) -> tuple[str, str]:
-    """Split a note into its indent and what follows."""
-    content = text.lstrip()
-    return text[: len(text) - len(content)], content
 
 
 SCHEMA = (
