@@ -62,7 +62,7 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DOCUMENTED = (ast.Module, ast.ClassDef, *FUNCTIONS)
 STATEMENTS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.match_case)
-SHARED_OPTIONS = frozenset({"help", "allow_network"})
+SHARED_OPTIONS = frozenset({"help", "help_all", "allow_network"})
 """Options of every command, or of every one that opens a model: they are no options of `docaudit
 scan` alone."""
 

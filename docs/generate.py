@@ -72,14 +72,14 @@ def _cell(text: str) -> str:
 
 def _commands() -> Iterator[str]:
     exits = HELP["docaudit.exit"]
-    yield f"Generated from the command line's own help; `docaudit COMMAND --help` prints the same. {exits}"
+    yield f"Generated from the command line's own help; `docaudit COMMAND --help-all` prints the same. {exits}"
     yield ""
     for name, command in sorted(_leaves(typer.main.get_command(app), "docaudit")):
         arguments = [item for item in command.params if item.param_type_name == "argument"]
         options = [
             item
             for item in command.params
-            if item.param_type_name == "option" and item.name != "help"
+            if item.param_type_name == "option" and item.name != "help" and not item.hidden
         ]
         signature = " ".join([name, *(_shown(item) for item in arguments), "[OPTIONS]"])
         yield from (f"## {name}", "", f"`{signature}`", "")

@@ -44,8 +44,8 @@ def main() -> None:
 def _run() -> None:
     """Prepare the process and run the command of `sys.argv`; errors of Typer are printed."""
     called = None
-    if len(sys.argv) > 1 and _COMPLETING not in os.environ:
-        called = sys.argv[1]
+    if _COMPLETING not in os.environ:
+        called = "".join(sys.argv[1:2])
     # Imports leave no garbage to speak of, and searches for it take a tenth of them: the first
     # counted stage begins.
     gc.disable()

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
-from typer.core import TyperCommand
 
 from audit import __version__, plugins
 from audit.cli import console
+from audit.cli.help import Command, Group
 from audit.cli.options import HELP, PANELS, seconds_of, show_errors
 from audit.cli.places import recognising
 
@@ -42,6 +42,12 @@ def _read_commands() -> dict[str, CommandPlace]:
     return commands
 
 
+START = (
+    (HELP["docaudit.try"], "docaudit demo"),
+    (HELP["docaudit.describe"], "docaudit init MODEL_DIR SOURCE --out DATA_DIR"),
+    (HELP["docaudit.audit"], "docaudit scan MODEL_DIR DATA_DIR"),
+)
+"""What a newcomer wants, each with the command that does it."""
 COMMANDS = _read_commands()
 """The place of each command by its name, in the order of the help."""
 
@@ -50,18 +56,18 @@ def make_app(called: str | None = None) -> typer.Typer:
     """Make the command line.
 
     Args:
-        called: the command that is called, the only one to be imported; none is for "--version",
-            all for another name.
+        called: the command that is called, the only one to be imported; none is for "--version"
+            and for a call of nothing (""), all for another name.
     """
-    needs_others = called != "--version" and called not in COMMANDS
+    needs_others = called not in ("", "--version") and called not in COMMANDS
     app = typer.Typer(
         name="docaudit",
-        help="Test what a document model leaks about its training documents, before you deploy it.",
+        cls=Group,
+        help=HELP["docaudit.purpose"],
         epilog=HELP["docaudit.exit"],
-        no_args_is_help=True,
         pretty_exceptions_enable=False,
     )
-    app.callback()(_options)
+    app.callback(invoke_without_command=True)(_options)
     for name, place in COMMANDS.items():
         if needs_others or called == name:
             _add_command(app, name, place)
@@ -82,8 +88,8 @@ def _add_command(app: typer.Typer, name: str, place: CommandPlace) -> None:
     register(show_errors()(command))
 
 
-class _Command(TyperCommand):
-    """A command whose options of no panel are common ones."""
+class _Command(Command):
+    """A command that checks times before it is parsed."""
 
     def parse_args(  # type: ignore[override]
         self, ctx: typer.Context, args: list[str]
@@ -93,13 +99,6 @@ class _Command(TyperCommand):
             with show_errors():
                 _check_times(args)
         return super().parse_args(ctx, args)
-
-    def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
-        """Print the help; what prints it is loaded for that alone."""
-        from typer import rich_utils
-
-        rich_utils.OPTIONS_PANEL_TITLE = "Common"
-        super().format_help(ctx, formatter)
 
 
 def _check_times(args: Sequence[str]) -> None:
@@ -220,6 +219,7 @@ def _print_version(value: bool) -> None:
 
 
 def _options(
+    ctx: typer.Context,
     version: Annotated[
         bool,
         typer.Option(
@@ -228,3 +228,13 @@ def _options(
     ] = False,
 ) -> None:
     """Show the owner of a document model what it leaks about its training documents."""
+    if ctx.invoked_subcommand is None:
+        _show_start()
+
+
+def _show_start() -> None:
+    """Print what a newcomer runs next, instead of all commands."""
+    console.say(HELP["docaudit.purpose"], "")
+    for title, *commands in START:
+        console.show_commands(title, commands)
+    console.say("", HELP["docaudit.more"])

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import typer
-from typer.core import TyperGroup
 
 from audit.cli import asking, console
 from audit.cli.asking import FolderMeaning, Statements
 from audit.cli.dividing import StatedMembers, choose_shares, read_share_or_file
+from audit.cli.help import Group
 from audit.cli.options import HELP, Assigned, Seed, note_unstated_assignment, show_errors
 from audit.corpus.documents import SPLITS, Mask, TaskKind
 from audit.corpus.summary import size_warning
@@ -70,7 +70,7 @@ Ocr = Annotated[
 Overwrite = Annotated[bool, typer.Option("--overwrite", help=HELP["import.overwrite"])]
 
 
-class _Formats(TyperGroup):
+class _Formats(Group):
     """List every format where a name is unknown."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -154,7 +154,7 @@ def init(
     overwrite: Overwrite = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help=HELP["init.yes"])] = False,
 ) -> None:
-    """Make a data set for a model of the documents that it was trained on.
+    """Make a data set of the documents that a model was trained on.
 
     docaudit recognises the model's task and the format of SOURCE. In a terminal it asks for what it
     cannot see. A folder of page images or texts gets manifest.toml and documents.jsonl beside its

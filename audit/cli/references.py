@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from audit.cli import console
+from audit.cli.help import Group
 from audit.cli.options import (
     HELP,
     DataDir,
@@ -148,7 +149,9 @@ def _describe_time(seconds: tuple[float, float] | None) -> str:
 
 
 canary = typer.Typer(
-    help="Plant made-up secrets to test whether a model leaks them.", no_args_is_help=True
+    cls=Group,
+    help="Plant made-up secrets to test whether a model leaks them.",
+    no_args_is_help=True,
 )
 
 

@@ -7,13 +7,11 @@ import time
 
 import example_records
 import pytest
-import typer
 from commands import docaudit
 from policy_texts import write_policy
 from stoppable_command import StoppableCommand
 
 from audit import record as records
-from audit.cli import app
 from audit.errors import EngineError, RenderError
 from audit.files import write_atomically
 from audit.report.files import pdf
@@ -405,35 +403,6 @@ def test_a_reference_that_is_not_there_is_refused_before_any_model_runs(data, co
     assert (
         "manifest.toml references.pretrained: references/nothere is not a folder" in result.output
     )
-
-
-def test_every_command_has_help_that_is_whole_on_80_columns(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    group = typer.main.get_command(app)
-    names = [*group.commands]
-    assert names[:9] == [
-        "demo",
-        "doctor",
-        "init",
-        "ocr",
-        "inspect",
-        "plan",
-        "scan",
-        "forget-check",
-        "gate",
-    ]
-    for command in ((), *((name,) for name in names), ("canary", "insert")):
-        result = docaudit(*command, "--help")
-        assert result.exit_code == 0
-        assert "Usage" in result.output
-        assert "…" not in result.output, command
-        assert all(len(line) <= 80 for line in result.output.splitlines())
-    titles = [
-        line.split()[1]
-        for line in docaudit("scan", "--help").output.splitlines()
-        if line.startswith("╭")
-    ]
-    assert titles == ["Arguments", "Common", "Reproduce", "Performance", "Output"]
 
 
 @pytest.mark.parametrize(

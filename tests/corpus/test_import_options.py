@@ -24,7 +24,7 @@ def test_the_help_names_every_format_and_only_the_options_that_it_takes(
     assert code == 0
     assert all(importer.description in output for importer in FORMATS.values())
     for name, importer in FORMATS.items():
-        shown = docaudit(name, "--help")[0]
+        shown = docaudit(name, "--help-all")[0]
         takes = {
             "--official": importer.parts,
             "--by-provider": importer.providers,

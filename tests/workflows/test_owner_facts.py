@@ -88,5 +88,5 @@ def test_a_text_that_page_one_cannot_show_is_refused() -> None:
 
 
 def test_every_key_of_the_help_is_one() -> None:
-    shown = docaudit("report", "--help").output
+    shown = docaudit("report", "--help-all").output
     assert [key for key in KEYS if key not in shown] == []

@@ -38,9 +38,7 @@ DP = "Differential privacy (dp)"
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands `defend` and `fix` to the command line."""
-    app.command("defend", epilog=_kinds(), rich_help_panel="Countermeasures and canaries")(
-        show_errors()(defend)
-    )
+    app.command("defend", epilog=_kinds(), rich_help_panel="Fix")(show_errors()(defend))
     fix_command.add_to(app)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def add_to(app: typer.Typer) -> None:
     """Add the command `fix` to the command line."""
-    app.command("fix", rich_help_panel="Countermeasures and canaries")(show_errors()(fix))
+    app.command("fix", rich_help_panel="Fix")(show_errors()(fix))
 
 
 def fix(
@@ -68,7 +68,7 @@ def fix(
     reference: Pretrained = None,
     device: Device = "auto",
 ) -> None:
-    """Try countermeasures on a scanned model, the cheapest first, until one stops the leak.
+    """Try countermeasures, the cheapest first, until one stops the leak.
 
     Trains and scans the model with each, and shows leak, usefulness and verdict side by side. The
     scan itself is not run again. A killed run goes on.
