@@ -17,6 +17,7 @@ positions, which only the owner's terminal sees; they are never written into a r
 
 from __future__ import annotations
 
+import re
 import shlex
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -120,7 +121,21 @@ def command_line(*words: object) -> str:
     >>> command_line("plan", "my data")
     "docaudit plan 'my data'"
     """
-    return shlex.join(["docaudit", *map(str, words)])
+    return shlex.join(["docaudit", *map(typed, words)])
+
+
+_ADDRESS = re.compile(r"^(https?):/+")
+"""How the address of a server begins; as a `Path` it lacks one of the slashes."""
+
+
+def is_address(place: object) -> bool:
+    """Test whether a path or a text is the address of a server."""
+    return _ADDRESS.match(str(place)) is not None
+
+
+def typed(place: object) -> str:
+    """Return a path or a text as it is typed: a `Path` swallows a slash of an address."""
+    return _ADDRESS.sub(r"\1://", str(place))
 
 
 def listed(labels: Sequence[str], last: str) -> str:

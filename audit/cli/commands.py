@@ -15,6 +15,7 @@ from audit.cli import console
 from audit.cli.help import Command, Group
 from audit.cli.options import HELP, PANELS, seconds_of, show_errors
 from audit.cli.places import recognising
+from audit.errors import typed
 
 
 class CommandPlace(NamedTuple):
@@ -207,7 +208,7 @@ def _fetch(value: Any, allow_network: bool, *, is_model: bool) -> Any:
     if path != Path(place):
         console.note(f"{place} is downloaded: {path}")
     if equals:
-        return f"{name}={path}"
+        return f"{name}={typed(path)}"
     return path
 
 

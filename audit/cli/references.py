@@ -23,7 +23,7 @@ from audit.cli.options import (
     named_paths,
     show_errors,
 )
-from audit.errors import UsageError, command_line
+from audit.errors import UsageError, command_line, typed
 from audit.files import check_folder
 
 if TYPE_CHECKING:
@@ -111,10 +111,10 @@ def _show_trained(
         data_dir: the data set.
     """
     names = " and ".join(trained) or "nothing"
-    words = ["scan", str(model_dir), str(data_dir)]
+    words: list[object] = ["scan", model_dir, data_dir]
     for name, paths in {**folders, **trained}.items():
         for path in paths:
-            words += ["--reference", f"{name}={path}"]
+            words += ["--reference", f"{name}={typed(path)}"]
     console.say(f"{names} made: {command_line(*words)}")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from audit.errors import DocauditError, EngineError, UsageError, printable
+from audit.errors import DocauditError, EngineError, UsageError, is_address, printable
 from audit.extensions.hub_client import GIVE_FOLDER, bounded
 from audit.failures import class_and_place
 from audit.targets.checkpoint.tree import is_hashed
@@ -55,7 +55,7 @@ def fetch(place: str | Path, *, allow_network: bool = False, plain: bool = False
         EngineError: the download failed.
     """
     path = Path(place)
-    if plain and re.match("https?:/", str(place)):
+    if plain and is_address(place):
         from audit.extensions.remote import permit
 
         return permit(place, allow_network)

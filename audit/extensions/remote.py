@@ -29,7 +29,7 @@ from audit.cards import SERVED, TargetCard
 from audit.corpus.documents import Corpus
 from audit.corpus.folding import fold
 from audit.corpus.images import PageView, page_view
-from audit.errors import DocauditError, EngineError, TargetError, UsageError, printable
+from audit.errors import DocauditError, EngineError, TargetError, UsageError, printable, typed
 from audit.extensions.exchange import BoundlessError, HttpReply, Origin, cleaned, is_loopback
 from audit.files import table_beside
 from audit.measurements import Diagnostic
@@ -96,7 +96,7 @@ def _split(place: str | Path) -> SplitResult:
     It may hold a password, and is not repeated.
     """
     try:
-        url = urlsplit(re.sub("^(https?):/+", r"\1://", str(place)))
+        url = urlsplit(typed(place))
         host = _host_of(url)
         port = url.port
     except ValueError:

@@ -13,7 +13,7 @@ import torch
 
 from audit.cards import ReferenceCard
 from audit.corpus.documents import Corpus
-from audit.errors import TargetError, UsageError
+from audit.errors import TargetError, UsageError, is_address, typed
 from audit.references import TEXTS, provenance, wording
 from audit.references.recipes import UNFINISHED
 from audit.targets import OWN_VOCABULARIES
@@ -227,7 +227,7 @@ def load_same_kind(
             if reason is None:
                 chosen.append(_Chosen("pretrained", folder))
             else:
-                uncounted.append(f"pretrained ({folder.path.name}) did not count: {reason}")
+                uncounted.append(f"pretrained ({_name_of(folder.path)}) did not count: {reason}")
     if "splits" in wanted:
         chosen += _choose_splits(given.get("splits", ()), audited.corpus)
     start = pretrained[0].path if pretrained else None
@@ -268,7 +268,7 @@ def _why_not_asked(start: GivenFolder, audited: AuditedModel) -> str | None:
     try:
         folder = start.checkpoint
     except TargetError as error:
-        return _without_folder(error, str(start.path))
+        return _without_folder(error, typed(start.path))
     provenance.refuse_the_target("pretrained", folder, audited.folder)
     try:
         reference = _open_beside(folder, audited)
@@ -276,6 +276,13 @@ def _why_not_asked(start: GivenFolder, audited: AuditedModel) -> str | None:
         return _without_folder(error, str(folder))
     reason = target.accepts(reference)
     return None if reason is None else f"it {reason}"
+
+
+def _name_of(path: Path) -> str:
+    """Return the name of a reference's folder, or the address of its server."""
+    if is_address(path):
+        return typed(path)
+    return path.name
 
 
 def _without_folder(error: TargetError, folder: str) -> str:

@@ -15,7 +15,7 @@ from audit.corpus.documents import Corpus, Document
 from audit.corpus.images import open_image
 from audit.corpus.tagging import canonical
 from audit.engine.interface import SILENT, Progress
-from audit.errors import ManifestError, TargetError
+from audit.errors import ManifestError, TargetError, typed
 from audit.references import TEXTS, trainer
 from audit.references.encoders import BestLoss, fit, save
 from audit.references.recipes import (
@@ -113,7 +113,7 @@ def start_of(corpus: Corpus, given: Folder | None) -> Folder | Path:
         raise TargetError(*TEXTS["no_start" if is_continued else "no_size"])
     start = given if given is not None else corpus.root / str(in_manifest)
     if not start.is_dir():
-        raise TargetError(f"reference pretrained: {start} is not a folder", hub_hint(start))
+        raise TargetError(f"reference pretrained: {typed(start)} is not a folder", hub_hint(start))
     return start
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from audit import plugins
-from audit.errors import TargetError
+from audit.errors import TargetError, is_address
 from audit.targets import TABLE, wording
 from audit.targets.checkpoint.content import HEADS, SETTINGS, WEIGHTS, bases_named, read_settings
 from audit.targets.checkpoint.tree import refuse_links, refuse_unknown_folders
@@ -33,7 +33,6 @@ CONFIG = "config.json"
 MANIFEST = "manifest.toml"
 INDEX = "model.safetensors.index.json"
 TENSORS = ".safetensors"
-_ADDRESS = re.compile(r"^(https?):/+")
 _MOST_BYTES = 8 * 2**20
 """Of a file of settings, and of a header of weights."""
 _SHARD = re.compile(r"model-\d+-of-\d+\.safetensors")
@@ -73,11 +72,6 @@ class Place:
         return self.kind in ("address", "adapter", "checkpoint", "run")
 
 
-def typed(path: Path) -> str:
-    """Return a path as it is typed in a command: a `Path` swallows a slash of an address."""
-    return _ADDRESS.sub(r"\1://", str(path))
-
-
 def what_is(path: Path) -> Place:
     """Say what a path is; the first rule that knows it decides."""
     try:
@@ -113,7 +107,7 @@ def _unasked(path: Path, kind: Kind, texts: Sequence[str]) -> Place:
 
 def _address(path: Path) -> Place | None:
     """Know the address of a server."""
-    return Place(path, "address") if _ADDRESS.match(str(path)) else None
+    return Place(path, "address") if is_address(path) else None
 
 
 def _missing(path: Path) -> Place | None:

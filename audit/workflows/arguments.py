@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from audit import record as records
-from audit.errors import RecordError
+from audit.errors import RecordError, is_address
 from audit.files import EVIDENCE, OWNING_SCAN, read_file
 from audit.record import AuditRecord
 from audit.report.commands import Called
@@ -142,7 +142,7 @@ def _read_owner(folder: Path, record: AuditRecord, evidence: Path | None) -> Map
 
 def _absolute(path: Path) -> Path:
     """Return an absolute path; addresses of servers and the empty path stay as they are."""
-    if path == Path() or str(path).startswith(("http:/", "https:/")):
+    if path == Path() or is_address(path):
         return path
     return path.absolute()
 

@@ -8,7 +8,7 @@ from audit import policy as policies
 from audit import record as records
 from audit.attacks import TEXTS, known_metrics
 from audit.attacks.text import AttackText
-from audit.errors import RecordError, UsageError
+from audit.errors import RecordError, TargetError, UsageError, is_address, typed
 from audit.files import digest_of_files, read_file
 from audit.policy import EXIT_CODES, Policy, Verdict
 from audit.record import AuditRecord
@@ -193,9 +193,12 @@ def other_model(record: AuditRecord, folder: Path) -> list[str]:
     Its weights are hashed, never loaded.
 
     Raises:
-        TargetError: the folder or a file of it cannot be read.
+        TargetError: the folder or a file of it cannot be read, or it is a server's address.
     """
     from audit.targets.checkpoint.content import BASE, hash_files
+
+    if is_address(folder):
+        raise TargetError(*wording("no_files_served", address=typed(folder)))
 
     present = hash_files(folder)
     scanned = dict(record.target.files)

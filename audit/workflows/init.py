@@ -16,7 +16,7 @@ from audit.corpus import manifest as manifests
 from audit.corpus.documents import SPLITS, WRITING, Document, TaskKind
 from audit.corpus.problems import reason_refused
 from audit.corpus.replacing import set_aside, settle
-from audit.errors import ManifestError, TargetError, UsageError, listed
+from audit.errors import ManifestError, TargetError, UsageError, listed, typed
 from audit.files import decode_text, encoding_of, read_file
 from audit.importers.divide import MUST
 from audit.importers.faults import shown_path
@@ -26,7 +26,7 @@ from audit.importers.registry import FORMATS
 from audit.importers.request import ImportRequest
 from audit.targets.asked import lacks_prompt
 from audit.targets.checkpoint.content import recognise_task
-from audit.targets.places import downloads_of, typed, what_is
+from audit.targets.places import downloads_of, what_is
 from audit.workflows import wording
 from audit.workflows.apart import refuse_audited
 from audit.workflows.places import quoted, refuse_model

@@ -13,12 +13,14 @@ from audit import record as records
 from audit.engine.driver import LOCAL, make_engine
 from audit.engine.interface import WIDTH, EngineSettings
 from audit.engine.journal import exclusive
-from audit.errors import EngineError, RecordError, UsageError
+from audit.errors import EngineError, RecordError, UsageError, is_address, typed
 from audit.files import EVIDENCE, check_folder
 from audit.report.commands import Called
 from audit.workflows import wording
 from audit.workflows.apart import refuse_inside
 
+_OF_THIS_MACHINE = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])")
+"""How the address of a server of this machine begins."""
 LEAST_SECONDS = 60.0
 """The shortest time that a scan can be bounded to."""
 REFERENCES_FOLDER = "references"
@@ -99,7 +101,7 @@ class ScanOptions:
         See `Called`.
         """
         folders = {"MODEL_DIR": self.model_dir, "DATA_DIR": self.data_dir}
-        return {name: str(path) for name, path in folders.items() if path != Path()}
+        return {name: typed(path) for name, path in folders.items() if path != Path()}
 
     def called(self, policy: str = "") -> Called:
         """Return how the scan was called, for the commands that go on from it.
@@ -114,7 +116,7 @@ class ScanOptions:
             places["IDS"] = str(self.forgotten)
         references = []
         for name, folders in self.references.items():
-            references += [(name, str(folder)) for folder in folders]
+            references += [(name, typed(folder)) for folder in folders]
         evidence = str(self.evidence_dir or "")
         called = Called(self.paths, references, tuple(self._words()), evidence)
         return called.at(**places)
@@ -134,7 +136,7 @@ class ScanOptions:
             if chosen != default:
                 yield option
                 yield str(chosen)
-        if _is_elsewhere(str(self.model_dir)):
+        if _is_elsewhere(typed(self.model_dir)):
             yield "--allow-network"
 
     def below(self, *parts: str) -> ScanOptions:
@@ -150,8 +152,7 @@ class ScanOptions:
 
 def _is_elsewhere(place: str) -> bool:
     """Test whether a model is asked at the server of another machine."""
-    # A path loses one of the slashes of an address.
-    return re.match(r"https?:/+(?!localhost|127\.0\.0\.1|\[::1\])", place) is not None
+    return is_address(place) and _OF_THIS_MACHINE.match(place) is None
 
 
 def check_work(options: ScanOptions) -> None:

@@ -6,9 +6,9 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from audit.errors import TargetError, UsageError
+from audit.errors import TargetError, UsageError, typed
 from audit.files import read_file, read_toml
-from audit.targets.places import MANIFEST, Place, base_refusal, typed, what_is
+from audit.targets.places import MANIFEST, Place, base_refusal, what_is
 from audit.workflows import wording
 
 SCAN = "docaudit scan {model} {data}"
@@ -81,7 +81,7 @@ def _refuse_as_data(data: Path, model: Place | None, form: str) -> None:
         return
     if model is not None and model.kind == "data set":
         command = form.format(model=quoted(data), data=quoted(model.path))
-        raise UsageError(*wording("swapped", model=model.path, data=data, command=command))
+        raise UsageError(*wording("swapped", model=model.path, data=typed(data), command=command))
     raise UsageError(*wording("model_as_data", data=typed(data)))
 
 

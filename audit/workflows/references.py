@@ -17,7 +17,7 @@ from audit.corpus import manifest
 from audit.corpus.documents import Corpus
 from audit.engine.driver import LOCAL, make_engine
 from audit.engine.interface import SILENT, EngineSettings, Progress
-from audit.errors import command_line
+from audit.errors import command_line, typed
 from audit.references import TEXTS, load, recommends_splits, training
 from audit.references.resolve import prepare
 from audit.targets.checkpoint.content import is_adapter
@@ -291,7 +291,7 @@ def _pretrained_argument(
     """Write the arguments of a command that trains: what the model was fine-tuned from."""
     if not places["pretrained"].folders and training_start is None:
         return " --reference pretrained=PATH (what the model was fine-tuned from)"
-    words = (quote(f"pretrained={path}") for path in given.get("pretrained", ()))
+    words = (quote(f"pretrained={typed(path)}") for path in given.get("pretrained", ()))
     return "".join(f" --reference {word}" for word in words)
 
 
@@ -337,7 +337,7 @@ class _Finding:
         bare = self._bare_need(name)
         place = self.places[name]
         if place.folders:
-            folders = tuple(str(folder) for folder in place.folders)
+            folders = tuple(map(typed, place.folders))
             return replace(bare, state="there", source=place.source, folders=folders)
         if name == "auxiliary":
             public = self._public_model(bare)
@@ -368,7 +368,7 @@ class _Finding:
             return replace(bare, state="trained by the scan", source=source)
         if load.may_propose(start, self.target):
             source = "pretrained, as it is"
-            return replace(bare, state="there", source=source, folders=(str(start),))
+            return replace(bare, state="there", source=source, folders=(typed(start),))
         return None
 
 

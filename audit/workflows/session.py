@@ -22,7 +22,7 @@ from audit.corpus.manifest import load as load_corpus
 from audit.defenses.interface import QueryDefense, query_defense
 from audit.engine.driver import HERE, LOCAL, make_engine
 from audit.engine.interface import Engine, EngineSettings, Trial
-from audit.errors import TargetError, UsageError
+from audit.errors import TargetError, UsageError, is_address
 from audit.references.provenance import FILE_NAME, adapter_of
 from audit.references.resolve import LoadedReferences, ReferencePlan, prepare
 from audit.targets import opening
@@ -322,7 +322,7 @@ def _is_served(options: ScanOptions) -> bool:
     places: list[Path] = [options.model_dir]
     for folders in options.references.values():
         places += folders
-    return any(str(place).startswith(("http:/", "https:/")) for place in places)
+    return any(map(is_address, places))
 
 
 def _open_text(options: ScanOptions, attacks: tuple[Attack, ...]) -> Session:

@@ -20,9 +20,9 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
 from audit.cli.commands import make_app
 from audit.cli.places import FORMS
-from audit.errors import DocauditError
+from audit.errors import DocauditError, typed
 from audit.targets.native import native_types
-from audit.targets.places import typed, what_is
+from audit.targets.places import what_is
 from audit.workflows.places import check_places
 
 NO_MODEL = "docaudit scan --no-model DATA_DIR"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-import re
 from collections import Counter
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -19,6 +18,7 @@ from typing import Any, Literal, cast
 from pydantic import TypeAdapter, ValidationError
 
 from audit.cards import PrivacyCard, TargetCard
+from audit.errors import is_address
 from audit.files import digest_of_files, hub_revision
 from audit.plugins import find
 from audit.targets import wording
@@ -299,7 +299,7 @@ def open_checkpoint(folder: AnyFolder, base: Path | None = None) -> CheckpointFo
     """
     if isinstance(folder, CheckpointFolder):
         return folder
-    if re.match("https?:/", str(folder)):
+    if is_address(folder):
         return cast("CheckpointFolder", find("docaudit.sources", folder.parts[0][:-1])(folder))
     if not content.is_adapter(folder):
         return CheckpointFolder(folder, refuse_unsafe(folder), content.training_progress(folder))
@@ -339,11 +339,7 @@ def is_checkpoint(folder: Path) -> bool:
 
     And for the address of a server.
     """
-    return (
-        bool(re.match("https?:/", str(folder)))
-        or (folder / "config.json").is_file()
-        or content.is_adapter(folder)
-    )
+    return is_address(folder) or (folder / "config.json").is_file() or content.is_adapter(folder)
 
 
 def _dtype_of(model: Any) -> str:
