@@ -25,7 +25,7 @@ ROOT = LOCKS.parent
 CONSTRAINTS = ROOT / "constraints.txt"
 LEFT_OUT = ("dev",)
 """Extras without a lock: they are no part of an installation."""
-INSTALLED = ("pdf",)
+INSTALLED = ("pdf", "scan")
 """Extras that docaudit.txt holds, as the image does."""
 TOOLS = ("build", "cyclonedx-bom", "hatchling", "pip-audit")
 """What the gate and the release run beside docaudit, in an environment of their own."""
@@ -55,19 +55,21 @@ def main() -> None:
     needed = resolve("pyproject.toml", *_options("--extra", INSTALLED))
     torch = {name: block for name, block in needed.items() if belongs_to_torch(name)}
     docaudit = {name: block for name, block in needed.items() if name not in torch}
-    gate = resolve(".ci/gate-requirements.txt")
-    baseline = {
-        name: block for name, block in resolve("-", lines=["scipy"]).items() if name not in gate
-    }
+    light = resolve("pyproject.toml")
+    paired = resolve("pyproject.toml", *_options("--extra", ["diff"]))
     write("torch", "torch, and what only its builds of the default index need", torch)
-    write("docaudit", "all that docaudit[pdf] needs beside torch.txt", docaudit)
+    write("docaudit", "all that docaudit[pdf,scan] needs beside torch.txt", docaudit)
     write(
         "extras",
         "what the other extras need beside these two",
         {k: v for k, v in whole.items() if k not in needed},
     )
-    write("gate", "all that `docaudit gate` imports", gate)
-    write("baseline", "what `docaudit gate --baseline` needs beside gate.txt", baseline)
+    write("light", "all that docaudit needs without an extra", light)
+    write(
+        "diff",
+        "what docaudit[diff] needs beside light.txt",
+        {name: block for name, block in paired.items() if name not in light},
+    )
     write("build", "the build backend", resolve("-", lines=project["build-system"]["requires"]))
     write("tools", "what checks and releases docaudit", tools)
     listed = {"torch": torch, "docaudit": docaudit, "extras": whole}

@@ -157,7 +157,7 @@ def named_paths(pairs: Sequence[str] | None) -> dict[str, list[Path]]:
     return paths
 
 
-def _describe_failed_import(error: ModuleNotFoundError) -> EngineError | None:
+def _describe_failed_import(error: ModuleNotFoundError) -> DocauditError | None:
     """Name the package that is missing, or what keeps transformers from loading.
 
     None where docaudit is at fault.
@@ -166,6 +166,11 @@ def _describe_failed_import(error: ModuleNotFoundError) -> EngineError | None:
     if package == "audit":
         return None
     if package:
+        from audit.parts import missing_module
+
+        lacking = missing_module(package)
+        if lacking is not None:
+            return lacking
         return EngineError(f"{package} is not installed", "install docaudit with all that it needs")
     cause = error.__cause__  # transformers hides it
     if cause is None:
@@ -208,7 +213,7 @@ def show_errors() -> Iterator[None]:
     raise typer.Exit(failure.exit_code)
 
 
-def _describe_expected(error: Exception) -> EngineError | None:
+def _describe_expected(error: Exception) -> DocauditError | None:
     """Describe an error that says that something is missing; None for a bug."""
     if isinstance(error, ModuleNotFoundError):
         return _describe_failed_import(error)

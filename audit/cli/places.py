@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from audit.cli.options import named_paths, show_errors
+from audit.parts import require_models
 
 FORMS = {
     "scan": "docaudit scan {model} {data}",
@@ -25,6 +26,8 @@ FORMS = {
 """How a command is written, by the name of its function; the others take neither."""
 COMPARE = ("gate", "verify")
 """Those that compare the files of a model and never open it."""
+ALWAYS_OPEN = ("demo", "fix", "init", "plan")
+"""Those that open or size a model, whatever they are given."""
 WRITE = ("scan", "forget_check", "defend", "references")
 """Those that look at where they write before they miss a model that is not there."""
 
@@ -43,14 +46,17 @@ class Places(NamedTuple):
 
 def recognising(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a command that first looks at what it was given, before torch is imported."""
-    if function.__name__ not in FORMS:
+    if function.__name__ not in (*FORMS, *ALWAYS_OPEN):
         return function
 
     @wraps(function)
     def command(**options: Any) -> Any:
         """Check the model and the data set, then run the command."""
         with show_errors():
-            _check(options, function.__name__)
+            if function.__name__ in ALWAYS_OPEN:
+                require_models()
+            if function.__name__ in FORMS:
+                _check(options, function.__name__)
         return function(**options)
 
     vars(command)["__signature__"] = inspect.signature(function, eval_str=True)

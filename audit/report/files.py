@@ -22,6 +22,7 @@ from audit.compare.defended import MeasuredDefense
 from audit.errors import DocauditError, EngineError, RenderError
 from audit.files import shipped_folder, write_atomically
 from audit.measurements import Estimate, Measurement
+from audit.parts import missing_module
 from audit.policy import Policy, Verdict
 from audit.progress import observer
 from audit.record import AuditRecord, dumps
@@ -110,6 +111,11 @@ def _import_weasyprint() -> Any:
         import weasyprint
     except OSError:
         raise RenderError(PANGO) from None
+    except ModuleNotFoundError as error:
+        lacking = missing_module(error.name or "")
+        if lacking is None:
+            raise RenderError(f"PDF: {error}") from None
+        raise RenderError(f"PDF: {': '.join(lacking.lines)}") from None
     except ImportError as error:
         raise RenderError(f"PDF: {error}") from None
     finally:

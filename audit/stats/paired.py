@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import erfc, sqrt
 from operator import attrgetter
+from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
@@ -232,8 +234,6 @@ def joined_difference(before: Estimate, after: Estimate) -> Difference:
     This is MOVER (Zou & Donner 2008). Scans of the same units go together, so that this is wider
     than a paired interval. p: from the normal distribution that has as far to 0.
     """
-    from scipy.stats import norm
-
     # Equal means may differ in the last bits of their sums.
     value = round(after.value - before.value, 12)
     lower_after, upper_after = _bounds(after)
@@ -243,14 +243,14 @@ def joined_difference(before: Estimate, after: Estimate) -> Difference:
     reach = float(down[0] if value > 0 else up[0])
     z = np.inf if value else 0.0
     if reach > 0:
-        z = abs(value) / reach * float(norm.isf(TAILS[0]))
+        z = abs(value) / reach * -NormalDist().inv_cdf(float(TAILS[0]))
     n = before.n + after.n
     n_clusters = max(before.clusters, after.clusters)
     method = "MOVER on the intervals before and after (not paired)"
     interval = make_interval(
         value, value - down, value + up, n=n, clusters=n_clusters, method=method
     )
-    return Difference(interval, float(min(1.0, 2 * norm.sf(z))), False)
+    return Difference(interval, erfc(z / sqrt(2)), False)
 
 
 def _bounds(item: Estimate) -> tuple[Floats, Floats]:

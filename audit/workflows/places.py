@@ -8,6 +8,7 @@ from pathlib import Path
 
 from audit.errors import TargetError, UsageError, typed
 from audit.files import read_file, read_toml
+from audit.parts import require_models
 from audit.targets.places import MANIFEST, Place, base_refusal, what_is
 from audit.workflows import wording
 
@@ -36,7 +37,8 @@ def check_places(
 
     Raises:
         TargetError: the model cannot be opened; with the way out.
-        UsageError: the two are swapped, or the data set is a model.
+        UsageError: this installation opens no models, the two are swapped, or the data set is a
+            model.
     """
     if model is None:
         if data is not None:
@@ -45,8 +47,10 @@ def check_places(
     place = what_is(model)
     if data is not None:
         _refuse_as_data(data, place, form)
-    if not opens and place.kind in ("adapter", "checkpoint"):
-        return
+    if place.kind in ("adapter", "checkpoint"):
+        if not opens:
+            return
+        require_models()
     refuse_model(place, data, form)
     if place.kind == "adapter":
         refused = base_refusal(place.path, _base_of(data, references or {}))

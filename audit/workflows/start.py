@@ -23,6 +23,7 @@ from packaging.requirements import Requirement
 from audit import __version__
 from audit.errors import UsageError
 from audit.files import shipped_folder, table_beside, write_atomically
+from audit.parts import SCAN, missing_module, pip_install
 from audit.policy.checks import SettledRecord
 from audit.record import AuditRecord, read
 from audit.report.facts.leaks import leaks
@@ -42,6 +43,7 @@ GIGABYTE = 1e9
 _TEXTS = table_beside(__file__, "start.toml")
 EXTRAS: Mapping[str, str] = _TEXTS["extras"]
 """What each extra of the package is for."""
+_NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 _ERROR = re.compile(r"[\w.]*(?:Error|Exception): ")
 INSTALL: Mapping[str, str] = _TEXTS["install"]
 """The commands that install what is no Python package."""
@@ -135,7 +137,7 @@ def _is_of_extra(requirement: Requirement, extra: str) -> bool:
 
 
 def _packages() -> Check:
-    """Check the packages that docaudit always needs."""
+    """Check the packages that every command needs: those of the light part."""
     required = [requirement for requirement in _requirements() if _is_always_needed(requirement)]
     if not required:
         return Check(
@@ -149,7 +151,7 @@ def _packages() -> Check:
     if not lacking:
         return Check("packages", "ok", f"{len(required)} required packages", needed=True)
     mend = f"python -m pip install {' '.join(map(repr, lacking))}"
-    return Check("packages", "missing", ", ".join(lacking), True, "no scan", mend)
+    return Check("packages", "missing", ", ".join(lacking), True, "no command", mend)
 
 
 def _extra(extra: str) -> Check | None:
@@ -158,19 +160,23 @@ def _extra(extra: str) -> Check | None:
     None where docaudit is not installed.
     """
     packages = [requirement for requirement in _requirements() if _is_of_extra(requirement, extra)]
+    # An extra that needs another one names docaudit itself.
+    packages = [requirement for requirement in packages if requirement.name != "docaudit"]
     if not packages:
         return None
     name = f"extra {extra}"
+    needed = extra == SCAN
     without = f"no {EXTRAS[extra]}"
     lacking = [requirement.name for requirement in packages if not _installed(requirement)]
     if lacking:
-        mend = f"python -m pip install 'docaudit[{extra}]'"
-        return Check(name, "missing", f"without {', '.join(lacking)}", without=without, mend=mend)
+        without_packages = f"without {', '.join(lacking)}"
+        mend = f"python -m {pip_install(extra)}"
+        return Check(name, "missing", without_packages, needed, without, mend)
     versions = ", ".join(
         f"{requirement.name} {importlib.metadata.version(requirement.name)}"
         for requirement in packages
     )
-    return _imported(name, extra, versions, f"'docaudit[{extra}]'", without)
+    return _imported(name, extra, versions, f"'docaudit[{extra}]'", without, needed=needed)
 
 
 def _transformers() -> Check:
@@ -195,6 +201,8 @@ def _imported(
     printed, why = _probe(["-c", f"{_TEXTS['imports'][imports]}; print(0)"])
     if printed is not None:
         return Check(name, "ok", versions, needed)
+    if _is_absent(why):
+        return Check(name, "missing", why, needed, without, f"python -m {pip_install(SCAN)}")
     if "torchvision" in why:
         mend = INSTALL["torchvision"]
     else:
@@ -202,13 +210,21 @@ def _imported(
     return Check(name, "broken", why, needed, without, mend)
 
 
+def _is_absent(why: str) -> bool:
+    """Test whether a program failed for want of a module that an extra brings."""
+    module = _NO_MODULE.search(why)
+    return module is not None and missing_module(module[1]) is not None
+
+
 def _torch() -> Check:
     """Check torch: load it and name the devices that it can use."""
     printed, why = _probe(["-m", "audit.targets.machine"])
     reinstall = "python -m pip install --force-reinstall torch"
     if printed is None:
-        state: State = "missing" if "No module named 'torch'" in why else "broken"
-        return Check("torch", state, why, True, "no scan of a model", reinstall)
+        if _is_absent(why):
+            mend = f"python -m {pip_install(SCAN)}"
+            return Check("torch", "missing", why, True, "no scan of a model", mend)
+        return Check("torch", "broken", why, True, "no scan of a model", reinstall)
     machine = json.loads(printed)
     gpus = [f"{gpu['name']} ({gpu['memory'] / GIGABYTE:.0f} GB)" for gpu in machine["cuda"]]
     devices = [*gpus]
@@ -229,8 +245,9 @@ def _pango() -> Check:
     if version is not None:
         return Check("pango", "ok", f"weasyprint {version} with pango", needed=True)
     without = "no report.pdf; the verdict, report.html and record.json are written all the same"
-    if "No module named" in why:
-        return Check("pango", "missing", why, True, without, "python -m pip install weasyprint")
+    if _is_absent(why):
+        mend = f"python -m {pip_install(SCAN)}"
+        return Check("pango", "missing", why, True, without, mend)
     if "cannot load library" in why:
         why = "its libraries cannot be loaded"
         return Check("pango", "missing", why, True, without, INSTALL["pango"])

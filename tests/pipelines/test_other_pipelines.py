@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -161,17 +162,80 @@ def test_gitlab_fails_an_undecided_job_and_keeps_no_evidence(job):
         ("docaudit-gate", ["audits", "--policy", "mine.toml"], 10),
     ],
 )
-def test_hooks_run_on_what_is_committed(hook, arguments, code, workspace, docaudit):
+def test_hooks_run_on_what_is_committed(hook, arguments, code, workspace, docaudit, clone):
     write_record(workspace, "exceeded")
     hooks = {
         each["id"]: each for each in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     }
-    assert hooks[hook]["pass_filenames"] is False
-    command, *more = [*shlex.split(hooks[hook]["entry"]), *arguments]
-    done = subprocess.run(
-        [str(docaudit / command), *more], cwd=workspace, capture_output=True, text=True, check=False
-    )
+    assert (hooks[hook]["language"], hooks[hook]["pass_filenames"]) == ("script", False)
+    # Behind -I -m audit.
+    write_program(clone / ".hook/bin/python", f'shift 3\nexec {docaudit / "docaudit"} "$@"')
+    script, *words = shlex.split(hooks[hook]["entry"])
+    done = run_program([clone / script, *words, *arguments], workspace)
     assert done.returncode == code, done.stderr
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """What pre-commit fetches of docaudit: the hook and the locks."""
+    folder = tmp_path / "clone"
+    (folder / ".ci").mkdir(parents=True)
+    shutil.copy(ROOT / ".ci" / "hook", folder / ".ci")
+    return folder.resolve()
+
+
+def write_program(path, script):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def run_program(words, folder, **variables):
+    """Run a program, and keep what it prints."""
+    return subprocess.run(
+        [*map(str, words)],
+        cwd=folder,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+NEW_ENVIRONMENT = """
+echo "$@" >>"$LOG"
+case "$*" in
+  "-I -m venv "*) mkdir "$4/bin"; cp "$0" "$4/bin/python" ;;
+  *os.rename*) mv "$4" "$5" ;;
+esac
+"""
+"""A python3 that notes what it is asked, and makes environments which hold a copy of it."""
+
+
+def test_a_hook_installs_the_light_part_by_hash_once(clone, tmp_path, workspace):
+    write_program(tmp_path / "bin/python3", NEW_ENVIRONMENT)
+    log = tmp_path / "log"
+    variables = {"LOG": str(log), "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    for _ in range(2):
+        done = run_program([clone / ".ci/hook", "gate", "audits"], workspace, **variables)
+        assert done.returncode == 0, done.stderr
+    asked_for = log.read_text().splitlines()
+    installed = [line.partition("--no-deps ")[2] for line in asked_for if "pip install" in line]
+    assert installed == [
+        f"--require-hashes -r {clone}/locks/light.txt",
+        f"--require-hashes -r {clone}/locks/build.txt",
+        f"--no-build-isolation {clone}",
+    ]
+    assert asked_for[-2:] == ["-I -m audit gate audits"] * 2
+    assert {path.name for path in clone.iterdir()} == {".ci", ".hook"}
+
+
+def test_a_hook_that_finds_an_old_python_says_so(clone, tmp_path, workspace):
+    write_program(tmp_path / "bin/python3", "exit 1")
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    done = run_program([clone / ".ci/hook", "gate", "audits"], workspace, PATH=path)
+    assert done.returncode == 1
+    assert "older than 3.11" in done.stderr
 
 
 # The image.
