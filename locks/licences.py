@@ -51,9 +51,9 @@ HEAD = """# Licences
 
 <!-- Written by locks/write.py; change constraints.txt or that script, then run it again. -->
 
-docaudit is under Apache-2.0. Its wheel carries no code of others; it carries the fonts of the reports, Liberation Sans
-and Mono (OFL-1.1), and of a model's questions, DejaVu Sans (Bitstream-Vera), unchanged, with their licences beside
-them. It also carries a sample model and documents that were made here.
+docaudit is under Apache-2.0. Its wheel carries the fonts of the reports, Liberation Sans and Mono (OFL-1.1), and of a
+model's questions, DejaVu Sans (Bitstream-Vera). It carries uPlot (MIT), which draws the charts of `docaudit view`. All
+are unchanged, with their licences beside them. It also carries a sample model and documents that were made here.
 
 What pip installs beside it is listed below, with the licence that each package's metadata state; `BSD` is what some say
 without a number of clauses. Those under MPL and LGPL are imported as they are; of pyphen's three licences MPL-1.1 is

@@ -100,7 +100,7 @@ class Question:
 
 def compare(
     records: tuple[AuditRecord, AuditRecord],
-    evidence: tuple[Path, Path],
+    evidence: tuple[Path | None, Path | None],
     policy: Policy,
     progress: Progress,
 ) -> Comparison:
@@ -108,7 +108,8 @@ def compare(
 
     Args:
         records: records of the earlier and of the later scan.
-        evidence: folders of their evidence, with the values by unit.
+        evidence: folders of their evidence, with the values by unit; None: none is read, and both
+            intervals are compared.
         policy: policy whose limits are among the numbers.
         progress: advanced by every attack.
 
@@ -138,11 +139,11 @@ def compare(
         else:
             changes += _attack_changes(attack, pair)
     changes += _usefulness_changes(pair)
-    notes = [
-        *notes_on(old, new),
-        *_unpaired_note(old, old_scores, OLD),
-        *_unpaired_note(new, new_scores, NEW),
-    ]
+    notes = [*notes_on(old, new)]
+    if evidence[0] is not None:
+        notes += _unpaired_note(old, old_scores, OLD)
+    if evidence[1] is not None:
+        notes += _unpaired_note(new, new_scores, NEW)
     judged = _judge_all(changes, pair)
     return Comparison(
         1, _side_of(old), _side_of(new), policy.name, judged, tuple(notes), tuple(missing)
@@ -159,9 +160,11 @@ def _side_of(record: AuditRecord) -> Side:
     )
 
 
-def _read_evidence(record: AuditRecord, evidence: Path) -> Scores:
+def _read_evidence(record: AuditRecord, evidence: Path | None) -> Scores:
     """Read the values by unit of a scan; attacks without any are left out."""
     scores: dict[str, dict[str, UnitScores]] = {}
+    if evidence is None:
+        return scores
     for attack, result in record.completed.items():
         attack_scores = read_scores(evidence, result)
         if attack_scores is not None:

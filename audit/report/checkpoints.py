@@ -18,7 +18,16 @@ from audit.report.labels import LABELS
 AXIS_WORDS = LABELS["axes"]
 """The word before a position on an axis; that of an axis that is not here is its own name."""
 VIOLATED = EXIT_CODES["violated"]
+IN_ORDER = "record, in the order given"
+"""The axis of records that state no place in one training."""
+BY_TIME = "scan, oldest first"
+"""The axis of scans of several models that were made one after another."""
 _ORDER: tuple[Overall, ...] = ("passed", "waived", "undecided", "violated")
+
+
+def noun_of(axis: str) -> str:
+    """Return what stands at the positions of an axis: checkpoints, or scans."""
+    return LABELS["stops"].get(axis, "checkpoints")
 
 
 @dataclass(frozen=True)
@@ -161,7 +170,7 @@ def axis_positions(records: Sequence[AuditRecord]) -> tuple[str, list[float]]:
         numbered = [float(position) for position in positions if position is not None]
         if len(set(numbered)) == len(records):
             return axis, numbered
-    return "record, in the order given", [float(number) for number in range(1, len(records) + 1)]
+    return IN_ORDER, [float(number) for number in range(1, len(records) + 1)]
 
 
 def check_comparable(stops: Sequence[Stop]) -> None:

@@ -220,11 +220,17 @@ def _list_sections(page: str) -> list[tuple[str, Markup]]:
 
 
 def script() -> str:
-    """Read the page's script: it searches the page and opens what is folded.
+    """Read the page's script: it sorts tables, searches the page and opens what is folded.
 
     No other one runs in it.
     """
-    return (shipped_folder("templates") / "search.js").read_text(encoding="utf-8")
+    return join_scripts("tables.js", "search.js")
+
+
+def join_scripts(*names: str) -> str:
+    """Read scripts of the templates as one, in this order."""
+    folder = shipped_folder("templates")
+    return "".join((folder / name).read_text(encoding="utf-8") for name in names)
 
 
 def html(

@@ -61,7 +61,7 @@ def _format_fixed(value: float, decimals: int) -> str:
     return sign + text if float(text.replace(",", "")) else _format_fixed(value, decimals + 1)
 
 
-def _scale(form: Form) -> float:
+def scale_of(form: Form) -> float:
     """Return the factor a value is printed with: 100 for shares and points, else 1."""
     return 100 if form in ("share", "points") else 1
 
@@ -69,7 +69,7 @@ def _scale(form: Form) -> float:
 def _decimals_in_form(value: float, form: Form, digits: int) -> int:
     """Return the decimals to print `value` with: a share under 1 is never rounded up to 100 %."""
     for count in range(digits, digits + 5):
-        decimals = _decimals(_scale(form) * value, count)
+        decimals = _decimals(scale_of(form) * value, count)
         if form != "share" or value == 1 or _format_fixed(100 * value, decimals) != "100":
             break
     return decimals
@@ -77,7 +77,7 @@ def _decimals_in_form(value: float, form: Form, digits: int) -> int:
 
 def bare(value: float, form: Form, digits: int = 2) -> str:
     """Write a value in its form, as "62" for a share of 0.62, without its unit."""
-    return _format_fixed(_scale(form) * value, _decimals_in_form(value, form, digits))
+    return _format_fixed(scale_of(form) * value, _decimals_in_form(value, form, digits))
 
 
 def show(value: float, form: Form, digits: int = 2) -> str:
@@ -152,7 +152,7 @@ def _format_end(end: float, value: float, form: Form, decimals: int, rounding: s
 
     `rounding`: rounding mode of `decimal`; empty rounds to the nearest.
     """
-    scale = _scale(form)
+    scale = scale_of(form)
     # Between a rounded value and its own digits an end would seem to lie on the other side.
     exact_value = math.isclose(round(scale * value, decimals), scale * value, abs_tol=1e-9)
     for count in range(decimals, decimals + 4):
@@ -273,7 +273,7 @@ def digits_of(decision: Decision, form: Form) -> int:
 
 def limit_number(value: float, form: Form) -> str:
     """Write a limit as its author wrote it, without zeros that nobody typed."""
-    return f"{round(value * _scale(form), 6):g}".replace("-", MINUS)
+    return f"{round(value * scale_of(form), 6):g}".replace("-", MINUS)
 
 
 def limit_text(value: float, form: Form) -> str:

@@ -3,10 +3,13 @@
 As in figure 7 of Dentan et al. 2024.
 """
 
+from __future__ import annotations
+
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 
@@ -17,7 +20,14 @@ from audit.measurements import Estimate, Unresolved
 from audit.policy import Limit, Verdict
 from audit.record import AuditRecord
 from audit.report import figures, numbers, tables
-from audit.report.checkpoints import AXIS_WORDS, Stop, answer, check_comparable, weaknesses
+from audit.report.checkpoints import (
+    AXIS_WORDS,
+    Stop,
+    answer,
+    check_comparable,
+    noun_of,
+    weaknesses,
+)
 from audit.report.files import TREND_NAMES, remove_stale, write_pages
 from audit.report.labels import UTILITY
 from audit.report.templates import environment, template_errors
@@ -118,8 +128,6 @@ def html(stops: Sequence[Stop], axis: str) -> str:
         limits = _applicable_limits(stops)
         texts = _attack_texts(stops, limits)
         useful = _usefulness_measures(stops)
-        quantities = _quantities(texts, limits, useful)
-        sentences = [limit_sentence(limit, texts[limit.attack], stops, axis) for limit in limits]
         positions = [(stop.x, stop.label, stop.verdict) for stop in stops]
         template = environment().get_template("trend.html")
         return template.render(
@@ -128,14 +136,39 @@ def html(stops: Sequence[Stop], axis: str) -> str:
             axis=axis,
             answer=answer(axis, positions),
             finished=max(stop.record.timing.finished for stop in stops),
-            sentences=sentences,
             figures=_draw_panels(panels_of(stops, axis, texts, limits, useful)),
-            blocks=_blocks_of(stops),
-            measured=[quantity for quantity in quantities if _is_measured(quantity, stops)],
-            cell=tables.cell,
-            gaps=list(dict.fromkeys(_missing_numbers(stops, quantities))),
-            weaknesses=weaknesses(stops),
+            **numbers_context(stops, axis),
         )
+
+
+def numbers_context(stops: Sequence[Stop], axis: str) -> dict[str, Any]:
+    """Prepare what the table of numbers shows of a trend, and the sentences on its limits."""
+    limits = _applicable_limits(stops)
+    texts = _attack_texts(stops, limits)
+    quantities = _quantities(texts, limits, _usefulness_measures(stops))
+    return {
+        "sentences": [limit_sentence(limit, texts[limit.attack], stops, axis) for limit in limits],
+        "blocks": _blocks_of(stops),
+        "measured": [quantity for quantity in quantities if _is_measured(quantity, stops)],
+        "cell": tables.cell,
+        "gaps": list(dict.fromkeys(_missing_numbers(stops, quantities))),
+        "weaknesses": weaknesses(stops),
+        "noun": noun_of(axis),
+    }
+
+
+def plans_of(stops: Sequence[Stop]) -> list[PanelPlan]:
+    """Plan the panels of a trend, those without a number among them."""
+    limits = _applicable_limits(stops)
+    return _plan_panels(_attack_texts(stops, limits), limits, _usefulness_measures(stops))
+
+
+def _plan_panels(
+    texts: Mapping[str, AttackText], limits: Sequence[Limit], useful: Sequence[str]
+) -> list[PanelPlan]:
+    """Plan the panels of usefulness, then those of the attacks."""
+    plans = [PanelPlan("", UTILITY.metric(name).label, UTILITY, {"": name}) for name in useful]
+    return plans + _plan_attacks(texts, limits)
 
 
 def _attack_texts(stops: Sequence[Stop], limits: Sequence[Limit]) -> dict[str, AttackText]:
@@ -233,9 +266,10 @@ def limit_sentence(limit: Limit, report: AttackText, stops: Sequence[Stop], axis
     bound = numbers.limit_text(_bound_of_limit(limit), report.metric(limit.metric).form)
     side = "over" if limit.max is not None else "under"
     places = ", ".join(numbers.axis_value(stop.x) for stop in over)
-    where = f"none of {len(stops)} checkpoints"
+    noun = noun_of(axis)
+    where = f"none of {len(stops)} {noun}"
     if over:
-        where = f"{len(over)} of {len(stops)} checkpoints ({AXIS_WORDS.get(axis, axis)} {places})"
+        where = f"{len(over)} of {len(stops)} {noun} ({AXIS_WORDS.get(axis, axis)} {places})"
     return f"“{report.label(limit.metric)}” is confirmed {side} its limit of {bound} at {where}."
 
 
@@ -277,8 +311,7 @@ def panels_of(
     A panel without a point is left out. A limit is drawn where its number is, as no number is drawn
     twice.
     """
-    plans = [PanelPlan("", UTILITY.metric(name).label, UTILITY, {"": name}) for name in useful]
-    plans += _plan_attacks(texts, limits)
+    plans = _plan_panels(texts, limits, useful)
     panels = [_panel(plan, axis, stops) for plan in plans]
     return [panel for panel in panels if _has_point(panel)]
 

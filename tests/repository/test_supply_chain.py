@@ -1,5 +1,6 @@
 """What is installed beside docaudit: locked by hash, licensed, looked up in advisories, and built twice alike."""
 
+import hashlib
 import re
 import subprocess
 import sys
@@ -175,10 +176,26 @@ def test_a_licence_is_read_from_the_field_that_states_it_exactly(stated, expecte
 
 
 def test_the_wheel_states_the_licences_of_what_it_carries():
-    assert PROJECT["project"]["license"] == "Apache-2.0 AND Bitstream-Vera AND OFL-1.1"
+    assert PROJECT["project"]["license"] == "Apache-2.0 AND Bitstream-Vera AND MIT AND OFL-1.1"
     fonts = ROOT / "templates" / "fonts"
     assert "SIL Open Font License" in (fonts / "LICENSE").read_text(encoding="utf-8")
     assert "Bitstream Vera" in (fonts / "LICENSE-DejaVu").read_text(encoding="utf-8")
+    library = ROOT / "templates" / "vendor" / "uplot"
+    assert "The MIT License" in (library / "LICENSE").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("file", "digest"),
+    [
+        ("uPlot.iife.min.js", "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f"),
+        ("uPlot.min.css", "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04"),
+        ("LICENSE", "8f989229699b4fe2f1a0432d0e9edc338a8a911e250e2d1b01ecd770a5f5b1bd"),
+    ],
+)
+def test_the_library_of_charts_is_the_one_that_its_readme_names(file, digest):
+    library = ROOT / "templates" / "vendor" / "uplot"
+    assert hashlib.sha256((library / file).read_bytes()).hexdigest() == digest
+    assert f"`{file}` | `{digest}`" in (library / "README.md").read_text(encoding="utf-8")
 
 
 # Advisories.
