@@ -166,12 +166,12 @@ def test_a_model_that_fails_at_every_page_leaves_the_scan_undecided(
 
 
 COMMANDS = {
-    "plan": ("plan", "DATA", "--model", "MODEL"),
-    "inspect": ("inspect", "DATA", "--model", "MODEL"),
+    "plan": ("plan", "MODEL", "DATA"),
+    "inspect": ("inspect", "MODEL", "DATA"),
     "defend": ("defend", "random-after", "MODEL", "DATA", "--out", "OUT"),
     "forget-check": ("forget-check", "MODEL", "DATA", "--ids", "IDS", "--out", "OUT"),
     "sweep": ("scan", "DATA", "--checkpoints", "MODEL", "--out", "OUT"),
-    "references": ("references", "DATA", "MODEL", "--train", "--out", "OUT"),
+    "references": ("references", "MODEL", "DATA", "--train", "--out", "OUT"),
 }
 
 

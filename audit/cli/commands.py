@@ -14,7 +14,7 @@ from audit import __version__, plugins
 from audit.cli import console
 from audit.cli.help import Command, Group
 from audit.cli.options import HELP, PANELS, seconds_of, show_errors
-from audit.cli.places import recognising
+from audit.cli.places import in_order, recognising
 from audit.errors import typed
 
 
@@ -123,7 +123,8 @@ def _group_options(app: typer.Typer) -> None:
             _group_options(group.typer_instance)
     for command in app.registered_commands:
         command.cls = _Command
-        function: Callable[..., Any] = _from_hub(recognising(command.callback or _options))
+        callback = recognising(command.callback or _options)
+        function: Callable[..., Any] = in_order(_from_hub(callback))
         command.callback = function
         signature = inspect.signature(function, eval_str=True)
         for parameter in signature.parameters.values():
@@ -188,8 +189,8 @@ def _fetch_all(value: Any, allow_network: bool, *, is_model: bool) -> Any:
         return _fetch(value, allow_network, is_model=is_model)
     paths = []
     for place in value:
-        is_first = place is value[0]
-        paths.append(_fetch(place, allow_network, is_model=is_model and is_first))
+        comes_first = len(value) > 1 and place is value[0]
+        paths.append(_fetch(place, allow_network, is_model=is_model and comes_first))
     return paths
 
 

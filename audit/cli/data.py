@@ -5,14 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from audit.attacks import text_of
 from audit.cli import console
-from audit.cli.options import HELP, DataDir, References, Verbose, named_paths
+from audit.cli.options import (
+    HELP,
+    DataDir,
+    Folders,
+    OldModel,
+    References,
+    Verbose,
+    named_paths,
+)
+from audit.cli.places import split_places
 from audit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,8 +56,8 @@ class Readiness(NamedTuple):
 
 
 def inspect(
-    data_dir: DataDir,
-    model: Annotated[Path | None, typer.Option(help=HELP["inspect.model"])] = None,
+    folders: Folders,
+    model: OldModel = None,
     reference: References = None,
     preview: Annotated[
         int | None, typer.Option(min=1, metavar="N", help=HELP["inspect.preview"])
@@ -59,13 +67,16 @@ def inspect(
 ) -> None:
     """Check a data set and show which attacks can run on it.
 
-    With --model it also checks the model as a scan does.
+    With MODEL_DIR it also checks the model as a scan does, and counts what each attack can try.
     """
     from audit.corpus import manifest
     from audit.corpus.summary import summarise
 
+    model, data_dir = split_places("inspect", folders, model)
     if reference and model is None:
-        raise UsageError("--reference is for checking a model", "add --model MODEL_DIR")
+        raise UsageError(
+            "--reference is for checking a model", "docaudit inspect MODEL_DIR DATA_DIR"
+        )
     with console.Reporter():
         corpus = manifest.load(data_dir)
         manifest.check_references(corpus)

@@ -52,6 +52,13 @@ Assigned = Annotated[
         "--assigned", metavar="RULE", help=HELP["shared.assigned"], show_default="official"
     ),
 ]
+Folders = Annotated[
+    list[Path],
+    typer.Argument(metavar="[MODEL_DIR] DATA_DIR", help=HELP["shared.folders"], show_default=False),
+]
+"""A model, which may be left out, and a data set."""
+OldModel = Annotated[Path | None, typer.Option("--model", hidden=True)]
+"""The model of commands that took it as an option in earlier versions."""
 ModelDir = Annotated[
     Path, typer.Argument(metavar="MODEL_DIR", help=HELP["references.model_dir"], show_default=False)
 ]

@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from audit.cli import console
 from audit.cli.options import named_paths, show_errors
+from audit.errors import UsageError
 from audit.parts import require_models
 
 FORMS = {
     "scan": "docaudit scan {model} {data}",
     "forget_check": "docaudit forget-check {model} {data} --ids FILE",
     "defend": "docaudit defend COUNTERMEASURE {model} {data}",
-    "inspect": "docaudit inspect {data} --model {model}",
-    "plan": "docaudit plan {data} --model {model}",
-    "references": "docaudit references {data} {model}",
+    "inspect": "docaudit inspect {model} {data}",
+    "plan": "docaudit plan {model} {data}",
+    "references": "docaudit references {model} {data}",
     "gate": "docaudit gate RECORD --model {model} --data {data}",
     "verify": "docaudit verify RECORD --model {model} --data {data}",
     "ocr": "docaudit ocr {data}",
     "insert": "docaudit canary insert {data} OUT",
 }
 """How a command is written, by the name of its function; the others take neither."""
+MANIFEST = "manifest.toml"
 COMPARE = ("gate", "verify")
 """Those that compare the files of a model and never open it."""
 ALWAYS_OPEN = ("demo", "fix", "init", "plan")
 """Those that open or size a model, whatever they are given."""
 WRITE = ("scan", "forget_check", "defend", "references")
-"""Those that look at where they write before they miss a model that is not there."""
+"""Those that look at where they write before they miss a model or a data set."""
 
 
 class Places(NamedTuple):
@@ -73,10 +76,13 @@ def _check(options: Mapping[str, Any], name: str) -> None:
 
     _check_written(options)
     model = places.model
+    data = places.data
     if name in WRITE and model is not None and not is_there(model):
         model = None
+    if name in WRITE and data is not None and not is_there(data):
+        data = None
     references = named_paths(options.get("reference"))
-    check_places(model, places.data, references, FORMS[name], opens=name not in COMPARE)
+    check_places(model, data, references, FORMS[name], opens=name not in COMPARE)
 
 
 def _check_written(options: Mapping[str, Any]) -> None:
@@ -98,9 +104,60 @@ def _places_in(options: Mapping[str, Any]) -> Places:
     if folders is None:
         model = options.get("model") or options.get("model_dir")
         return Places(model, options.get("data") or options.get("data_dir"))
-    takes_data_alone = options.get("no_model") or options.get("checkpoints") is not None
-    if takes_data_alone and len(folders) == 1:
-        return Places(None, folders[0])
-    if not takes_data_alone and len(folders) == 2:
+    if options.get("no_model") or options.get("checkpoints") is not None:
+        return Places(None, _only_folder(folders))
+    model = options.get("model")
+    if "model" in options and len(folders) == 1:
+        return Places(model, folders[0])
+    if model is None and len(folders) == 2:
         return Places(*folders)
     return Places(None, None)
+
+
+def _only_folder(folders: Sequence[Path]) -> Path | None:
+    """Return the folder where there is no other; None of several."""
+    if len(folders) != 1:
+        return None
+    return folders[0]
+
+
+def split_places(
+    command: str, folders: Sequence[Path], model: Path | None
+) -> tuple[Path | None, Path]:
+    """Return the model and the data set of a command that takes [MODEL_DIR] DATA_DIR.
+
+    Args:
+        command: name of the command.
+        folders: arguments of the command.
+        model: what `--model` names, the way of earlier versions.
+
+    Raises:
+        UsageError: the number of folders is wrong.
+    """
+    form = f"docaudit {command} [MODEL_DIR] DATA_DIR"
+    if model is not None and len(folders) == 1:
+        console.note(f"--model is the old way: write docaudit {command} MODEL_DIR DATA_DIR")
+        return model, folders[0]
+    if model is not None:
+        raise UsageError("--model names a second model", form)
+    if len(folders) > 2:
+        raise UsageError(f"{command} takes two folders at most, not {len(folders)}", form)
+    if len(folders) == 2:
+        return folders[0], folders[1]
+    return None, folders[0]
+
+
+def in_order(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `references` with its model first, which takes the order of earlier versions too."""
+    if function.__name__ != "references":
+        return function
+
+    @wraps(function)
+    def command(model_dir: Path, data_dir: Path, **options: Any) -> Any:
+        """Swap the two folders where the data set comes first, then run the command."""
+        if (model_dir / MANIFEST).is_file() and not (data_dir / MANIFEST).is_file():
+            console.note("the model comes first now: write docaudit references MODEL_DIR DATA_DIR")
+            model_dir, data_dir = data_dir, model_dir
+        return function(model_dir=model_dir, data_dir=data_dir, **options)
+
+    return command

@@ -14,6 +14,7 @@ import typer
 from audit.attacks import text_of
 from audit.cli import console, options
 from audit.cli.options import HELP
+from audit.cli.places import split_places
 from audit.errors import UsageError
 from audit.files import check_file, write_atomically
 from audit.references import recommends_splits
@@ -31,10 +32,10 @@ Table = tuple[str, tuple[str, ...], list[tuple[Cell, ...]]]
 
 
 def plan(
-    data_dir: options.DataDir,
+    folders: options.Folders,
     policy: options.PolicyName = "default",
     budget: options.BudgetOption = "standard",
-    model: Annotated[Path | None, typer.Option(help=HELP["plan.model"])] = None,
+    model: options.OldModel = None,
     reference: options.References = None,
     device: options.Device = "auto",
     dtype: options.Dtype = "auto",
@@ -44,13 +45,14 @@ def plan(
 ) -> None:
     """Show what a data set can decide and how long a scan takes.
 
-    docaudit also checks that training and unseen documents do not differ without any model (the
-    blind check). Times of attacks leave out the training of reference models. Exits 0 whatever the
-    data set can decide.
+    With MODEL_DIR docaudit counts the model's tokens and times a few trials. It also checks that
+    training and unseen documents do not differ without any model (the blind check). Times of
+    attacks leave out the training of reference models. Exits 0 whatever the data set can decide.
     """
     from audit.workflows.options import ScanOptions
     from audit.workflows.planning import plan_audit
 
+    model, data_dir = split_places("plan", folders, model)
     scan_options = ScanOptions(
         model or Path(),
         data_dir,

@@ -23,6 +23,7 @@ from audit.cli.options import (
     named_paths,
     show_errors,
 )
+from audit.cli.places import FORMS
 from audit.errors import UsageError, command_line, typed
 from audit.files import check_folder
 
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 
 
 def references(
-    data_dir: DataDir,
     model_dir: ModelDir,
+    data_dir: DataDir,
     names: Annotated[
         list[str] | None,
         typer.Argument(metavar="[NAME]...", help=HELP["references.names"], show_default=False),
@@ -67,9 +68,12 @@ def references(
         )
     if train:
         check_folder("--out", out)
-    from audit.workflows import references as workflow
+    from audit.workflows.places import check_places
 
     folders = named_paths(reference)
+    check_places(model_dir, data_dir, folders, FORMS["references"])
+    from audit.workflows import references as workflow
+
     if train:
         request = workflow.TrainingRequest(
             data_dir=data_dir,

@@ -61,11 +61,9 @@ def load(data_dir: Path, known: Mapping[str, str] | None = None) -> Corpus:
     Raises:
         ManifestError: one error with every problem and its path (the first 50 of many).
     """
-    if not data_dir.is_dir():
-        raise ManifestError(f"{data_dir}: no such folder")
+    content = read_manifest(data_dir)
     root = data_dir.resolve()
     problems = Problems()
-    content = _manifest_bytes(root, data_dir)
     table = _manifest_table(content)
     manifest = _manifest_of(root, table, problems)
     file_name = table.get("documents", "documents.jsonl")
@@ -205,8 +203,15 @@ def _defaults(kind: type) -> dict[str, Any]:
     return {field.name: getattr(field.default, "default", field.default) for field in fields}
 
 
-def _manifest_bytes(root: Path, named: Path) -> bytes:
-    """Read the manifest of a data set, or explain what the folder holds in its place."""
+def read_manifest(data_dir: Path) -> bytes:
+    """Read the manifest of a data set, or explain what the folder holds in its place.
+
+    Raises:
+        ManifestError: there is no such folder, or no manifest in it.
+    """
+    if not data_dir.is_dir():
+        raise ManifestError(f"{data_dir}: no such folder")
+    root = data_dir.resolve()
     try:
         return _read(root, FILE_NAME)
     except ManifestError as error:
@@ -215,7 +220,7 @@ def _manifest_bytes(root: Path, named: Path) -> bytes:
     hint = TEXTS["checkpoint_given" if is_model else "no_manifest"]
     there = (root / FILE_NAME).exists()
     raise ManifestError(
-        f"{FILE_NAME}: {reason}" if there else f"{FILE_NAME} is missing in {named}", hint
+        f"{FILE_NAME}: {reason}" if there else f"{FILE_NAME} is missing in {data_dir}", hint
     )
 
 

@@ -191,11 +191,11 @@ class Commands:
 
     def references(self) -> str:
         """Return the command that lists the references, and how to train them."""
-        return command_line("references", self._place("DATA_DIR"), self._place("MODEL_DIR"))
+        return command_line("references", self._place("MODEL_DIR"), self._place("DATA_DIR"))
 
     def train(self, name: str, *words: str) -> str:
         """Return the command that trains references of a name."""
-        command = ["references", self._place("DATA_DIR"), self._place("MODEL_DIR")]
+        command = ["references", self._place("MODEL_DIR"), self._place("DATA_DIR")]
         command += ["--train", name, *words]
         for reference, path in self.called.references or ():
             if reference == "pretrained":

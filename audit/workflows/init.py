@@ -395,7 +395,7 @@ def next_steps(dst: Path, model: Path | None, made: Made, look: str) -> NextStep
         commands += downloads
         if downloads:
             reference = " --reference pretrained=BASE"
-    commands.append(f"docaudit inspect {quoted(dst)} --model {shown}{reference}")
+    commands.append(f"docaudit inspect {shown} {quoted(dst)}{reference}")
     scan = f"docaudit scan {shown} {quoted(dst)} {look}{reference}"
     return _ended_by(scan, commands, made)
 

@@ -24,7 +24,7 @@ def check_places(
     *,
     opens: bool = True,
 ) -> None:
-    """Refuse a model that docaudit cannot open, and a model in place of a data set.
+    """Refuse a model that docaudit cannot open, and what is no data set.
 
     Neither torch nor transformers is imported.
 
@@ -39,21 +39,31 @@ def check_places(
         TargetError: the model cannot be opened; with the way out.
         UsageError: this installation opens no models, the two are swapped, or the data set is a
             model.
+        ManifestError: the data set has no folder, or no manifest.
     """
-    if model is None:
-        if data is not None:
-            _refuse_as_data(data, None, form)
-        return
-    place = what_is(model)
+    place = None
+    if model is not None:
+        place = what_is(model)
     if data is not None:
         _refuse_as_data(data, place, form)
+    if place is not None and (opens or place.kind not in ("adapter", "checkpoint")):
+        _refuse_unopened(place, data, references or {}, form)
+    if data is not None:
+        # Imported late: it loads what checks documents, which a model alone does without.
+        from audit.corpus.manifest import read_manifest
+
+        read_manifest(data)
+
+
+def _refuse_unopened(
+    place: Place, data: Path | None, references: Mapping[str, Sequence[Path]], form: str
+) -> None:
+    """Refuse a model that this installation, or docaudit, does not open; see `check_places`."""
     if place.kind in ("adapter", "checkpoint"):
-        if not opens:
-            return
         require_models()
     refuse_model(place, data, form)
     if place.kind == "adapter":
-        refused = base_refusal(place.path, _base_of(data, references or {}))
+        refused = base_refusal(place.path, _base_of(data, references))
         if refused is not None:
             raise TargetError(refused.problem, refused.hint)
 

@@ -279,7 +279,7 @@ def needs_of(checked: CheckedModel, data_dir: Path, model_dir: Path, given: Give
         corpus=corpus,
         attacks=attacks,
         places=places,
-        command=command_line("references", data_dir, model_dir),
+        command=command_line("references", model_dir, data_dir),
         pretrained=_pretrained_argument(places, training_start, given),
     )
     return tuple(finding.need(name) for name in load.REFERENCE_NAMES if name in names)

@@ -69,7 +69,7 @@ runpy.run_module("audit", run_name="__main__", alter_sys=True)
 """
 """Runs docaudit where torchvision was built for another torch."""
 INIT = "init {model} train --heldout-from test --out data --yes"
-INSPECT = "inspect data --model {model}"
+INSPECT = "inspect {model} data"
 INIT_LINES = INIT.replace("train", "train.jsonl").replace("test", "test.jsonl")
 INIT_SCANS = "init {model} scans/train --heldout-from scans/test"
 OCR = "ocr data"

@@ -83,7 +83,7 @@ def test_a_limit_that_this_audit_can_never_measure_is_no_pass():
         11,
         "unmeasured",
     )
-    assert "docaudit references DATA_DIR MODEL_DIR --train splits" in alone.decisions[0].remedy
+    assert "docaudit references MODEL_DIR DATA_DIR --train splits" in alone.decisions[0].remedy
     assert (
         judge([leaky, MET_BESIDE], asked, limit(attack="beside"), undecided="warn").exit_code == 11
     )

@@ -251,7 +251,7 @@ def test_references_are_found_or_made(data, checkpoints, tmp_path):
     )
     assert "--reference auxiliary=PATH" in found["auxiliary"]["how"]
     assert found["baselines"]["state"] == "can be trained"
-    command = f"docaudit references {data} {model} --train baselines --reference pretrained="
+    command = f"docaudit references {model} {data} --train baselines --reference pretrained="
     assert found["baselines"]["how"].startswith(command)
     given = by_name(
         docaudit("references", data, model, "--json", "--reference", f"pretrained={public}")

@@ -84,7 +84,7 @@ def test_folders_say_splits_and_providers_and_the_model_says_the_task(tmp_path: 
     assert corpus.document("c").size == (60, 40)
     for line in (
         f"docaudit ocr {root}",
-        f"docaudit inspect {root} --model {tagger}",
+        f"docaudit inspect {tagger} {root}",
         f"docaudit scan {tagger} {root}",
     ):
         assert line in ran.output.replace("\n", "")

@@ -94,7 +94,7 @@ def test_the_command_for_a_baseline_of_an_adapter_trains_an_adapter(adapted, tmp
     )
     how = next(one["how"] for one in found["references"] if one["name"] == "baselines")
     base = f" --reference pretrained={adapted / 'base-model'}"
-    assert how == f"docaudit references {data} {adapted / 'adapter'} --train baselines{base}"
+    assert how == f"docaudit references {adapted / 'adapter'} {data} --train baselines{base}"
     # Once the manifest names the base, the command is shorter.
     manifest = data / "manifest.toml"
     manifest.write_text(
@@ -103,7 +103,7 @@ def test_the_command_for_a_baseline_of_an_adapter_trains_an_adapter(adapted, tmp
     shutil.copytree(adapted / "base-model", data / "base-model")
     found = json.loads(docaudit(*given).stdout)
     how = next(one["how"] for one in found["references"] if one["name"] == "baselines")
-    assert how == f"docaudit references {data} {adapted / 'adapter'} --train baselines"
+    assert how == f"docaudit references {adapted / 'adapter'} {data} --train baselines"
     trained = docaudit(*how.split()[1:], "--out", tmp_path)
     assert trained.exit_code == 0, trained.output
     opened = open_session(

@@ -67,7 +67,7 @@ def test_without_a_baseline_the_attack_is_skipped_and_says_how_to_make_one(place
     )
     result = result_of(records.read(tmp_path / "out"), "memorisation")
     assert result.status == "skipped"
-    assert "docaudit references DATA_DIR MODEL_DIR --train" in result.reason.fix
+    assert "docaudit references MODEL_DIR DATA_DIR --train" in result.reason.fix
 
 
 def test_baselines_and_split_models_are_trained_and_taken_by_a_scan(place, tmp_path):

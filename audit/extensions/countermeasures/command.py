@@ -19,6 +19,7 @@ from audit.cli.options import (
     named_paths,
     show_errors,
 )
+from audit.cli.places import FORMS
 from audit.defenses.interface import DEFENSES, query_defenses
 from audit.errors import UsageError, listed
 from audit.extensions.countermeasures import fix_command
@@ -117,8 +118,8 @@ def defend(
     ] = None,
 ) -> None:
     """Measure what countermeasures do to leaks and usefulness."""
-    from audit.extensions.countermeasures.measuring import measure_defenses
     from audit.workflows.options import ScanOptions, check_apart
+    from audit.workflows.places import check_places
 
     names = (
         () if ALL in countermeasure.split(",") else tuple(dict.fromkeys(countermeasure.split(",")))
@@ -143,6 +144,10 @@ def defend(
         evidence_dir=evidence,
     )
     check_apart(scan)
+    check_places(scan.model_dir, scan.data_dir, scan.references, FORMS["defend"])
+    # Loads torch, which a missing folder does without.
+    from audit.extensions.countermeasures.measuring import measure_defenses
+
     with console.Reporter() as progress:
         for measured in progress.follow(measure_defenses(names, scan, policy, progress, settings)):
             _show_measured(measured)
