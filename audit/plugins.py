@@ -1,7 +1,7 @@
 """Load extensions: what installed packages add to docaudit through entry points, this project's own included.
 
-A package adds an item with an entry point in one of seven groups (docs/extending.md has the first
-six):
+A package adds an item with an entry point in one of eight groups (docs/extending.md has the first
+seven):
 
 | group | an entry point names |
 |---|---|
@@ -11,6 +11,7 @@ six):
 | `docaudit.commands` | a function that adds a command to a `typer.Typer` |
 | `docaudit.engines` | a function that makes an `Engine` from `EngineSettings` (`audit.engine.interface`) |
 | `docaudit.countermeasures` | a subclass or an instance of `audit.defenses.interface.Defense` |
+| `docaudit.exporters` | a function `audit.report.exporting.Exporter` for `docaudit export --to NAME` |
 | `docaudit.sources` | a function that downloads what is named behind `NAME://`, as `audit.extensions.hub.fetch` does |
 
 Three sources are of servers (`audit.extensions.remote`): `http` and `https` open a model, `answers`
@@ -30,7 +31,9 @@ from audit.errors import EngineError
 
 Group = (
     Literal["docaudit.attacks", "docaudit.targets", "docaudit.importers", "docaudit.commands"]
-    | Literal["docaudit.engines", "docaudit.countermeasures", "docaudit.sources"]
+    | Literal[
+        "docaudit.engines", "docaudit.countermeasures", "docaudit.exporters", "docaudit.sources"
+    ]
 )
 T = TypeVar("T")
 

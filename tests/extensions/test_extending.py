@@ -93,6 +93,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "capitals",
         "greet",
         "backwards",
+        "lines",
     ]
     tiny.corpus(made / "receipts")
     make_coarse_layoutlm(made / "coarse")
@@ -137,6 +138,7 @@ def outputs(folder: Path) -> Outputs:
         "defend": ("defend", "--help"),
         "help": ("--help",),
         "greet": ("greet", "Ada"),
+        "export": ("export", folder / "scan", *policy, "--to", f"lines:file={folder / 'out.txt'}"),
     }
     return run_commands(commands, **within(folder))
 
@@ -200,6 +202,15 @@ def test_the_engine_gives_the_same_measurements_in_another_order(
     ]
     assert journals[0] == journals[1][::-1]
     assert len(journals[0]) > 2
+
+
+def test_the_exporter_gets_every_number_of_a_verdict(outputs: Outputs, folder: Path) -> None:
+    code, printed = outputs["export"]
+    assert code == 0, printed
+    lines = (folder / "out.txt").read_text().splitlines()
+    names = [line.split()[0] for line in lines]
+    assert {"loss_gap/auc", "loss_gap/auc.low", "loss_gap/auc.limit", "exit_code"} <= {*names}
+    assert f"{len(lines)} numbers" in printed
 
 
 def test_an_item_that_cannot_be_imported_names_its_package(folder: Path) -> None:

@@ -337,5 +337,5 @@ def test_summary_and_comment_begin_with_page_one(form):
 def test_a_comment_is_found_again_by_its_first_line_and_says_what_to_do():
     shown = render("comment", judged("violated"))
     assert shown.startswith("<!-- docaudit -->\n## ❌ docaudit: EXCEEDED\n")
-    assert "**What to do:**" in shown
+    assert "**First:**" in shown
     assert len(shown.encode()) < 6_000

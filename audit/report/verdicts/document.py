@@ -232,7 +232,7 @@ def document(judged: Judged) -> VerdictDocument:
         docaudit=__version__,
         verdict=verdict.word,
         text_verdict=None if verdict.text is None else WORDS[verdict.text],
-        subject=_subject_of(record),
+        subject=subject_of(record),
         policy=verdict.identity,
         counts=_fill_entry(LimitCounts, verdict.counts, exceeded=verdict.counts.violated),
         limits=tuple(map(_limit_entry, judged.limits)),
@@ -261,7 +261,7 @@ def _access_entries(rows: Sequence[AccessRow]) -> Iterator[AccessEntry]:
             yield AccessEntry(row.attack, access, cell.state, outcome, measured)
 
 
-def _subject_of(record: AuditRecord) -> Subject:
+def subject_of(record: AuditRecord) -> Subject:
     """Return what was audited, as the format names it."""
     target = record.target
     corpus = record.corpus

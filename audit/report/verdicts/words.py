@@ -52,6 +52,11 @@ def as_comment(judged: Judged) -> str:
     )
 
 
+def as_note(judged: Judged) -> str:
+    """Draw the counts of limits and what each attack reached, without the names of waivers."""
+    return _render("note.md", judged, counts=judged.verdict.counts.sentence)
+
+
 def _render(template: str, judged: Judged, **values: object) -> str:
     """Draw a template with the verdict, and page one's rows of every attack."""
     # Loads Jinja, which other formats do without.
