@@ -11,7 +11,7 @@ seven):
 | `docaudit.commands` | a function that adds a command to a `typer.Typer` |
 | `docaudit.engines` | a function that makes an `Engine` from `EngineSettings` (`audit.engine.interface`) |
 | `docaudit.countermeasures` | a subclass or an instance of `audit.defenses.interface.Defense` |
-| `docaudit.exporters` | a function `audit.report.exporting.Exporter` for `docaudit export --to NAME` |
+| `docaudit.exporters` | an `audit.report.exporting.Exporter`, for `docaudit export --to NAME` |
 | `docaudit.sources` | a function that downloads what is named behind `NAME://`, as `audit.extensions.hub.fetch` does |
 
 Three sources are of servers (`audit.extensions.remote`): `http` and `https` open a model, `answers`
