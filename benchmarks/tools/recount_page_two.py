@@ -1,0 +1,213 @@
+"""Account for every number on page two of a report, and for people on its tab of leaks."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+
+from benchmarks.tools.recount_claims import Expected, Number, Sheet, agreement, numbers_in
+from benchmarks.tools.recount_page_one import HASH
+from benchmarks.tools.recount_people import Reach, people_reached
+from benchmarks.tools.recount_report import Report, best_people, expected_value, texts_of_attacks
+from benchmarks.tools.recount_scan import Scan, cells_of, lines_of
+
+SPLITS = {"training": "member", "unseen": "heldout", "public": "public"}
+"""Splits by the words of the scope."""
+SIDES = {"People of training documents": "member", "Of unseen documents": "heldout"}
+"""Splits by the words of sentences on people."""
+SLACK_OF_SHARES = 2.0
+"""Points by which the share of trials may differ: a stratum is drawn in whole trials."""
+
+
+def page_two(report: Report) -> list[Number]:
+    """Account for the numbers of page two, and of people."""
+    return [*_scope(report), *_access(report), *people(report)]
+
+
+def _scope(report: Report) -> list[Number]:
+    """Account for the numbers of “Scope and independence”."""
+    scan = report.scan
+    sheet = Sheet("page 2, scope", scan.scope)
+    for word, split in SPLITS.items():
+        expected = [Expected(scan.n_documents(split))]
+        sheet.compare_pattern(rf"[\d,]+ {word}(?=[,;])", "documents of the data set", expected)
+    _account_for_time(scan, sheet)
+    _account_for_documents_used(scan, sheet)
+    _account_for_budget(scan, sheet)
+    policy = hashlib.sha256(scan.record["policy"]["toml"].encode()).hexdigest()
+    sheet.leave(policy, "SHA-256 of the policy in the record, recomputed", "name")
+    _account_for_accuracy(scan, sheet)
+    sheet.leave(r"(?<=Model model: ).*?(?= Data set)", "architecture and fingerprint", "name")
+    sheet.leave(HASH, "fingerprint", "name")
+    sheet.leave(r"seed \d+", "seed of the scan", "name")
+    sheet.leave(r"Software docaudit .* record schema \d+", "versions of software", "name")
+    return sheet.close()
+
+
+def _account_for_time(scan: Scan, sheet: Sheet) -> None:
+    """Account for the time that the scan took."""
+    timing = scan.record["timing"]
+    moments = [dt.datetime.fromisoformat(timing[name]) for name in ("started", "finished")]
+    seconds = (moments[1] - moments[0]).total_seconds()
+    moment = r"\d+ \w+ \d+, \d+:\d+ UTC"
+    sheet.leave(rf"Period {moment} to {moment}", "first and last moment", "name")
+    spans = (r"\((\d+) h (\d+) min\)", r"\((\d+) min (\d+) s\)", r"\(([\d.]+) s\)")
+    for pattern, units in zip(spans, ((3600, 60), (60, 1), (1,)), strict=True):
+        match = re.search(pattern, sheet.text)
+        if match is None:
+            continue
+        printed = sum(float(n) * unit for n, unit in zip(match.groups(), units, strict=True))
+        expected = [Expected(seconds)]
+        if abs(printed - seconds) <= units[-1]:
+            expected = [Expected(float(number)) for number in match.groups()]
+        definition = f"time between the first and the last moment, {seconds:.0f} s"
+        sheet.compare(match.start(), match.end(), definition, expected)
+
+
+def _account_for_documents_used(scan: Scan, sheet: Sheet) -> None:
+    """Account for the documents that attacks used of those declared."""
+    for attack, text in texts_of_attacks().items():
+        counts = []
+        n_left = 0
+        for split in ("member", "heldout"):
+            n_used = len({key[0] for key, _ in scan.of(attack, split)})
+            n_all = scan.n_documents(split)
+            counts += [Expected(n_used), Expected(n_all)]
+            n_left += n_all - n_used
+        used = rf"{re.escape(text['title'])}: used [\d,]+ of [\d,]+ [^(.\d]*[\d,]+ of [\d,]+ [^(.\d]*"
+        left = re.search(rf"{used}\(([\d,]+ left out: [^;()]*)\)", sheet.text)
+        sheet.compare_pattern(used, "documents in the journal, of all, by split", counts, attack)
+        if left is not None:
+            definition = "documents of both splits that are not in the journal"
+            sheet.compare(left.start(1), left.end(1), definition, [Expected(n_left)], attack)
+
+
+def _account_for_budget(scan: Scan, sheet: Sheet) -> None:
+    """Account for the share of trials that a budget took."""
+    shares = [*tried_shares(scan).values()] or [100.0]
+    ends = sorted({round(min(shares)), round(max(shares))})
+    expected = [Expected(share, SLACK_OF_SHARES) for share in ends]
+    definition = "least and largest share of trials in a journal, of those that can be tried"
+    pattern = r"[\d.]+ %(?: to [\d.]+ %)? of what could be tried"
+    sheet.compare_pattern(pattern, definition, expected)
+
+
+def tried_shares(scan: Scan) -> dict[str, float]:
+    """Return by attack how many per cent of what can be tried its journal holds.
+
+    What an attack leaves out for a reason, as its record counts it, cannot be tried.
+    """
+    audited = [row for row in scan.documents.values() if row["split"] != "public"]
+    questions = 0
+    for document in audited:
+        questions += sum(any(asked["answers"]) for asked in document.get("questions", ()))
+    fields = sum(len(document.get("entities", ())) for document in audited)
+    totals = {"reconstruction": fields, "memorisation": questions}
+    path = scan.data / "canaries.json"
+    if path.exists():
+        totals["canaries"] = len(json.loads(path.read_text())["canaries"])
+    shares = {}
+    for attack, outcomes in scan.outcomes.items():
+        keys = [key for key in outcomes if key[1:2] != ("",)]
+        tried = {key[:2] for key in keys}
+        n_left_out = 0
+        for row in scan.record["attacks"]:
+            if row["attack"] == attack:
+                counts = [count for count in row["counts"] if count["name"].startswith("left out")]
+                n_left_out = sum(count["value"] for count in counts)
+        shares[attack] = 100.0
+        if attack in totals:
+            shares[attack] = 100 * len(tried) / max(1, totals[attack] - n_left_out)
+    return shares
+
+
+def _account_for_accuracy(scan: Scan, sheet: Sheet) -> None:
+    """Account for the model's accuracy: of the journal, only how much was asked follows."""
+    unseen = [row for row in scan.documents.values() if row["split"] == "heldout"]
+    n_questions = 0
+    n_entities = 0
+    for document in unseen:
+        n_questions += sum(any(asked["answers"]) for asked in document.get("questions", ()))
+        n_entities += sum(entity["label"] != "O" for entity in document.get("entities", ()))
+    totals = {"ANLS": n_questions, "F1": n_entities}
+    for word, total in totals.items():
+        for match in re.finditer(rf"\({word}\): [^;]*; (n = [\d,]+)", sheet.text):
+            definition = "questions or values of unseen documents that the model was asked about"
+            sheet.compare(match.start(1), match.end(1), definition, [Expected(total)], word)
+    definition = "share of right answers on unseen documents, by another way than the attacks'"
+    pattern = r"(?<=Model accuracy\. )[^;]*?; n = [\d,x]+"
+    sheet.leave(pattern, definition, "not in the journal", "accuracy")
+
+
+def _access(report: Report) -> list[Number]:
+    """Account for the numbers of the table of access."""
+    sheet = Sheet("page 2, access", report.scan.access)
+    questions = {table["short_question"]: name for name, table in texts_of_attacks().items()}
+    for line in re.finditer(r"^.+$", sheet.text, re.M):
+        attack = questions.get(cells_of(line[0])[0])
+        if attack is not None:
+            _account_for_access(report, sheet, line, attack)
+    for match in re.finditer(r"and (\d+) more", sheet.text):
+        line = sheet.text[: match.start()].rpartition("\n")[2]
+        expected = [Expected(n) for n in _n_unnamed(report, sheet.text, line)]
+        definition = "attacks not tested with this access, less those that are named"
+        sheet.compare(match.start(), match.end(), definition, expected)
+    return sheet.close()
+
+
+def _account_for_access(report: Report, sheet: Sheet, line: re.Match[str], attack: str) -> None:
+    """Account for the numbers of an attack's row, by the way of choosing that page one shows."""
+    ways = [row.reached for row in report.rows if row.attack == attack and row.reached is not None]
+    ways += report.ways[attack]
+    for cell in re.finditer(r"(?<=\|)[^|]+", line[0]):
+        if not any(numbers_in(cell[0])) or not ways:
+            continue
+        fitting = [way for way in ways if agreement(cell[0], [expected_value(way)]) != "unequal"]
+        way = [*fitting, *ways][0]
+        start = line.start() + cell.start()
+        definition = f"{way.definition}; chosen by {way.way}"
+        place = f"row “{cells_of(line[0])[0]}”"
+        sheet.compare(start, start + len(cell[0]), definition, [expected_value(way)], place)
+
+
+def _n_unnamed(report: Report, text: str, line: str) -> Iterator[int]:
+    """Yield how many attacks a line leaves unnamed of those that nobody tried with its access."""
+    columns = {"Internal": 1, "Hosted": 3, "Shared": 1}
+    column = columns[cells_of(line)[0]]
+    questions = {table["short_question"] for table in texts_of_attacks().values()}
+    n_untested = len(report.not_run())
+    for row in map(cells_of, text.split("\n")):
+        n_untested += row[0] in questions and row[column] == "Not tested"
+    n_named = line.rpartition("Not tested: ")[2].count("; ")
+    yield n_untested - n_named
+
+
+def people(report: Report) -> Iterator[Number]:
+    """Account for the people whom attacks reached, on the tab of leaks."""
+    section = report.scan.page.partition('<section id="where">')[2].partition("</section>")[0]
+    titles = {table["title"]: name for name, table in texts_of_attacks().items()}
+    attack = ""
+    for line in lines_of(section).split("\n"):
+        attack = titles.get(line, attack)
+        if line.startswith("People of training documents"):
+            reached = people_reached(report.scan, attack)
+            yield from _people_of_line(line.replace("95 % CI", "CI"), attack, reached)
+
+
+def _people_of_line(
+    line: str, attack: str, reached: dict[str, dict[str, Reach]]
+) -> Iterator[Number]:
+    """Yield the numbers of a sentence on people."""
+    sheet = Sheet("leaks, people", line)
+    for words, split in SIDES.items():
+        match = re.search(rf"{words}[^:.]*: ([\d,]+ of [\d,]+ \(CI [^)]*\))", line)
+        if match is None:
+            continue
+        sides = [side[split] for side in reached.values() if split in side]
+        expected = best_people(match[1], sides, with_interval=True)
+        definition = f"people of {split} documents alone whom the attack reached, with the interval"
+        sheet.compare(match.start(1), match.end(1), definition, expected, attack)
+    yield from sheet.close()
