@@ -1,4 +1,4 @@
-"""Recompute every number on page one and page two of reports: `python -m benchmarks.tools.recount SCAN_DIR...`.
+"""Recompute every number on page one and page two: `python -m benchmarks.tools.recount SCAN_DIR`.
 
 Each SCAN_DIR is named SAMPLE-MODEL, so that the data set is found; `--data` names another one. Only
 journals, evidence, labels and scipy are used, and neither the code that measures nor that of the
@@ -23,7 +23,7 @@ HEAD = """\
 # Every number on page one and page two, recomputed
 
 `equal`: the recomputed number, to the last printed digit. `near`: equal but for the random numbers
-of resampling. `name`: part of a name, a date or a fingerprint. `constant`: the same in every report.
+of resampling. `name`: part of a name, a date or a fingerprint. `constant`: the same in all reports.
 `not in the journal`: no file of the scan holds what it rests on.
 """
 FAILURES = ("unequal", "unlisted")

@@ -24,6 +24,8 @@ from benchmarks.tools.recount_scan import Document, Key, Outcome, Scan, value_of
 USUAL_LENGTHS = range(3, 16)
 """Tokens of the fields that reconstruction tries as the paper does."""
 FIRST_RANKS = 3
+FLOOR = 1e-7
+"""Loss under which documents are not told apart by the ratio of losses."""
 FOREST_SLACK = 0.04
 """Difference that other random forests may make to a balanced accuracy."""
 TEMPERATURE = 0.3
@@ -92,37 +94,41 @@ def values_found(scan: Scan, attack: str) -> dict[str, list[Found]]:
     return VALUES[attack](scan)
 
 
-def _sum_up(rows: Sequence[Found]) -> Share | None:
-    """Count the values that were found."""
+def _sum_up(rows: Sequence[Found], *, with_model: bool = True) -> Share | None:
+    """Count the values that were found; None without any value."""
     if not rows:
         return None
-    return Share(sum(row.hit for row in rows), len(rows))
+    hits = [row.hit for row in rows]
+    if not with_model:
+        hits = [row.without for row in rows]
+    return Share(sum(hits), len(rows))
 
 
-def _without(rows: Sequence[Found]) -> Share | None:
-    """Count the values that somebody finds without the model."""
-    if not rows:
-        return None
-    return Share(sum(row.without for row in rows), len(rows))
+def _of_split(rows: Sequence[Found], split: str) -> list[Found]:
+    """Return the values of a split that count."""
+    return [row for row in rows if row.split == split and row.counted]
 
 
 def _side(rows: Sequence[Found], *, net: bool) -> Side:
     """Return a side of a difference; net: what is found without the model is taken off."""
-    baseline = [row.without for row in rows] if net else None
-    return intervals.side_of([row.hit for row in rows], baseline, [row.key[0] for row in rows])
+    documents = [row.key[0] for row in rows]
+    hits = [row.hit for row in rows]
+    if net:
+        return intervals.side_of(hits, [row.without for row in rows], documents)
+    return intervals.side_of(hits, None, documents)
 
 
 def _differences(
     metric: str, way: str, rows: Sequence[Found], *, of_hits: bool = True
 ) -> Iterator[Reached]:
     """Yield what training accounts for: with and without taking off what needs no model."""
-    members = [row for row in rows if row.split == "member" and row.counted]
-    strangers = [row for row in rows if row.split == "heldout" and row.counted]
+    members = _of_split(rows, "member")
+    strangers = _of_split(rows, "heldout")
     if not members or not strangers:
         return
+    definition = "share of values found on training documents minus that on unseen ones"
     for net in (True, False):
         sides = [_side(side, net=net) for side in (members, strangers)]
-        less = ", less what needs no model" if net else ""
         yield Reached(
             metric,
             way or "the model's loss",
@@ -130,8 +136,8 @@ def _differences(
             intervals.difference(sides, of_hits=of_hits),
             _sum_up(members),
             _sum_up(strangers),
-            _without(members),
-            f"share of values found on training documents minus that on unseen ones{less}",
+            _sum_up(members, with_model=False),
+            f"{definition}, less what needs no model" * net or definition,
         )
 
 
@@ -166,20 +172,26 @@ def _memorisation_values(scan: Scan) -> dict[str, list[Found]]:
         for key, outcome in scan.of("memorisation", split):
             if outcome["status"] != "proven":
                 continue
-            for context, replies in outcome["replies"].items():
-                if context == "whole" or replies is None:
-                    continue
-                way = "" if context == "exact" else f".{context}"
-                found.setdefault(way, []).append(_answered(key, split, replies, "exact"))
-                if context == "exact":
-                    found.setdefault(".near", []).append(_answered(key, split, replies, "near"))
+            for way, context, counted in _ways_to_answer(outcome):
+                replies = outcome["replies"][context]
+                found.setdefault(way, []).append(_answered(key, split, replies, counted))
     return found
+
+
+def _ways_to_answer(outcome: Outcome) -> Iterator[tuple[str, str, str]]:
+    """Yield the ways of asking that gave replies: their name, the context, and what counts."""
+    for context, replies in outcome["replies"].items():
+        if context == "exact":
+            yield "", context, "exact"
+            yield ".near", context, "near"
+        elif context != "whole" and replies is not None:
+            yield f".{context}", context, "exact"
 
 
 def _answered(key: Key, split: str, replies: Sequence[dict[str, Any]], counted: str) -> Found:
     """Return whether the model gave an answer, and which share of the other models."""
     model, *others = [float(reply[counted]) for reply in replies]
-    without = float(np.mean(others)) if others else 0.0
+    without = sum(others) / max(1, len(others))
     return Found(key, split, model, without, counted=True)
 
 
@@ -188,11 +200,11 @@ def _memorisation(scan: Scan) -> Iterator[Reached]:
     values = _memorisation_values(scan)
     asked = values.get("", [])
     for way, rows in values.items():
-        members = [row for row in rows if row.split == "member"]
+        members = _of_split(rows, "member")
         if not members:
             continue
-        shown = rows if way == ".near" else asked
-        shown_members = [row for row in shown if row.split == "member"]
+        shown = {".near": rows}.get(way, asked)
+        shown_members = _of_split(shown, "member")
         net = _side(members, net=True)
         yield Reached(
             "net",
@@ -200,8 +212,8 @@ def _memorisation(scan: Scan) -> Iterator[Reached]:
             net.value,
             intervals.difference([net]),
             _sum_up(shown_members),
-            _sum_up([row for row in shown if row.split == "heldout"]),
-            _without(shown_members),
+            _sum_up(_of_split(shown, "heldout")),
+            _sum_up(shown_members, with_model=False),
             "questions that only the model answers minus those that only others do, of all asked",
         )
 
@@ -209,20 +221,36 @@ def _memorisation(scan: Scan) -> Iterator[Reached]:
 def _attribute_values(scan: Scan) -> dict[str, list[Found]]:
     """Return the values that were to be picked from a list, by way of picking."""
     found: dict[str, list[Found]] = {"": [], ".calibrated": []}
-    input_only = [_is_input_only(scan, key) for key in _picked(scan)]
-    every_input_only = all(input_only)
+    named = _named_by_training(scan)
     for key, outcome in _picked(scan).items():
-        document = scan.documents[key[0]]
-        target = np.array([np.inf if loss is None else loss for loss in outcome["target"]], float)
-        public = None
+        split = scan.documents[key[0]]["split"]
+        target = _losses(outcome["target"])
+        public: Floats | None = None
+        without = 1 / target.size
         if outcome["public"] is not None:
-            public = np.array([np.inf if loss is None else loss for loss in outcome["public"]])
-        without = 1 / target.size if public is None else _chance_of_first(public)
-        counted = stands_alone(scan, key) and (every_input_only or not _is_input_only(scan, key))
-        for way, losses in (("", target), (".calibrated", _calibrated(scan, target, public))):
-            hit = _chance_of_first(losses)
-            found[way].append(Found(key, document["split"], hit, without, counted))
+            public = _losses(outcome["public"])
+            without = _chance_of_first(public)
+        counted = stands_alone(scan, key) and key in named
+        calibrated = _calibrated(scan, target, public)
+        found[""].append(Found(key, split, _chance_of_first(target), without, counted))
+        found[".calibrated"].append(
+            Found(key, split, _chance_of_first(calibrated), without, counted)
+        )
     return found
+
+
+def _losses(listed: Sequence[float | None]) -> Floats:
+    """Return losses from a journal; those that are not finite become infinite."""
+    losses = np.array(listed, float)
+    losses[np.isnan(losses)] = np.inf
+    return losses
+
+
+def _named_by_training(scan: Scan) -> set[Key]:
+    """Return the values that training named; all of them where it named none."""
+    picked = set(_picked(scan))
+    named = {key for key in picked if not _is_input_only(scan, key)}
+    return named or picked
 
 
 def _picked(scan: Scan) -> dict[Key, Outcome]:
@@ -238,15 +266,16 @@ def _attribute_inference(scan: Scan) -> Iterator[Reached]:
     """Yield what is picked because of training, of values in one document only, and of all."""
     for way, rows in _attribute_values(scan).items():
         yield from _differences("excess.unique", way, rows, of_hits=False)
-        everything = [row._replace(counted=not _is_input_only(scan, row.key)) for row in rows]
-        if not any(row.counted for row in everything):
-            everything = [row._replace(counted=True) for row in rows]
-        shown = list(_differences("excess.unique", way, rows, of_hits=False))
+        named = _named_by_training(scan)
+        everything = [row._replace(counted=row.key in named) for row in rows]
+        members = _of_split(rows, "member")
+        sides = {
+            "trained": _sum_up(members),
+            "unseen": _sum_up(_of_split(rows, "heldout")),
+            "without": _sum_up(members, with_model=False),
+        }
         for reached in _differences("excess.all", way, everything, of_hits=False):
-            sides = shown[0] if shown else reached
-            yield reached._replace(
-                trained=sides.trained, unseen=sides.unseen, without=sides.without
-            )
+            yield reached._replace(**sides)
 
 
 def asked_of(scan: Scan, key: Key) -> tuple[Document, dict[str, Any] | None, dict[str, Any] | None]:
@@ -255,9 +284,10 @@ def asked_of(scan: Scan, key: Key) -> tuple[Document, dict[str, Any] | None, dic
     name = key[-1]
     for question in document.get("questions", ()):
         if question["id"] == name and len(key) == 2:
-            entities = document.get("entities", ())
-            about = [entity for entity in entities if entity["id"] == question.get("entity")]
-            return document, question, about[0] if about else None
+            for entity in document.get("entities", ()):
+                if entity["id"] == question.get("entity"):
+                    return document, question, entity
+            return document, question, None
     return document, None, scan.entity(key[0], name)
 
 
@@ -329,24 +359,26 @@ def _normalised(scores: Floats) -> Floats:
 
 def document_scores(scan: Scan) -> dict[str, dict[str, float]]:
     """Return the losses of documents by score, then by id; the lower, the more like a member."""
-    scores: dict[str, dict[str, float]] = {"loss": {}, "calibrated": {}, "row": {}, "ratio": {}}
+    scores: dict[str, dict[str, float]] = {}
     for (name, *_), outcome in scan.outcomes.get("membership", {}).items():
-        target = outcome["target"]
-        if target is None:
-            continue
-        scores["loss"][name] = target["loss"]
-        if outcome["reference"]:
-            usual = float(np.mean([reference["loss"] for reference in outcome["reference"]]))
-            scores["calibrated"][name] = target["loss"] - usual
-            floor = 1e-6
-            scores["ratio"][name] = float(
-                np.log(max(target["loss"], floor)) - np.log(max(usual, floor))
-            )
-        if target.get("row") is not None:
-            rows = [row["row"] for row in outcome["reference"] if row.get("row") is not None]
-            usual_row = float(np.mean(rows)) if rows else 0.0
-            scores["row"][name] = target["row"] - usual_row
-    return {name: column for name, column in scores.items() if column}
+        if outcome["target"] is not None:
+            for score, loss in _scores_of(outcome):
+                scores.setdefault(score, {})[name] = loss
+    return scores
+
+
+def _scores_of(outcome: Outcome) -> Iterator[tuple[str, float]]:
+    """Yield the losses of a document, by score."""
+    target = outcome["target"]
+    references = outcome["reference"]
+    yield "loss", target["loss"]
+    if references:
+        usual = float(np.mean([reference["loss"] for reference in references]))
+        yield "calibrated", target["loss"] - usual
+        yield "ratio", float(np.log(max(target["loss"], FLOOR) / max(usual, FLOOR)))
+    if target.get("row") is not None:
+        rows = [row["row"] for row in references if row.get("row") is not None]
+        yield "row", target["row"] - sum(rows) / max(1, len(rows))
 
 
 def _membership(scan: Scan) -> Iterator[Reached]:
@@ -357,7 +389,9 @@ def _membership(scan: Scan) -> Iterator[Reached]:
             ids = [name for name in column if scan.documents[name]["split"] == split]
             sides.append([column[name] for name in ids])
         value, ends = intervals.area(*sides)
-        definition = "share of pairs of a training and an unseen document that the score ranks right"
+        definition = (
+            "share of pairs of a training and an unseen document that the score ranks right"
+        )
         yield Reached("auc", score, value, ends, None, None, None, definition)
 
 
@@ -414,29 +448,35 @@ def _canaries(scan: Scan) -> Iterator[Reached]:
     """Yield how many planted secrets come back, beyond those that were never planted."""
     listed = json.loads((scan.data / "canaries.json").read_text())["canaries"]
     canaries = {canary["id"]: canary for canary in listed}
-    rows = []
+    hits: Planted = []
+    early: Planted = []
+    bits: Planted = []
     for key, outcome in scan.outcomes["canaries"].items():
+        canary = canaries[key[0]]
         if outcome["left_out"] is None:
-            rows.append((canaries[key[0]], outcome))
-    extracted = {True: [], False: []}  # type: dict[bool, list[bool]]
-    for canary, outcome in rows:
-        extracted[canary["included"]].append(_is_extracted(canary, outcome))
-    trained = Share(sum(extracted[True]), len(extracted[True]))
-    unseen = Share(sum(extracted[False]), len(extracted[False]))
-    ranked = [(canary, outcome["ranked"]) for canary, outcome in rows if outcome["ranked"]]
-    early: list[tuple[bool, float]] = []
-    bits: list[tuple[bool, float]] = []
-    for canary, rank in ranked:
-        early.append((canary["included"], float(rank["rank"] <= FIRST_RANKS)))
-        bits.append((canary["included"], rank["bits"]))
-    hits = [(side, float(hit)) for side, found in extracted.items() for hit in found]
-    for metric, numbers, definition in (
-        ("excess", hits, "share of planted secrets that come back minus that of unplanted ones"),
-        ("excess_top3", early, "the same of secrets among the first three guesses"),
-        ("excess_exposure", bits, "mean exposure of planted secrets minus that of others, in bits"),
-    ):
+            hits.append((canary["included"], float(_is_extracted(canary, outcome))))
+        ranked = outcome["ranked"]
+        if ranked:
+            early.append((canary["included"], float(ranked["rank"] <= FIRST_RANKS)))
+            bits.append((canary["included"], ranked["bits"]))
+    sides = []
+    for planted in (True, False):
+        of_side = [hit for included, hit in hits if included == planted]
+        sides.append(Share(sum(of_side), len(of_side)))
+    metrics = {"excess": hits, "excess_top3": early, "excess_exposure": bits}
+    for metric, numbers in metrics.items():
         value, ends = _planted_difference(numbers)
-        yield Reached(metric, "the lowest loss", value, ends, trained, unseen, None, definition)
+        definition = DEFINITIONS[metric]
+        yield Reached(metric, "the lowest loss", value, ends, *sides, None, definition)
+
+
+Planted = list[tuple[bool, float]]
+"""Whether a secret was planted, and a number of it."""
+DEFINITIONS = {
+    "excess": "share of planted secrets that come back minus that of unplanted ones",
+    "excess_top3": "the same of secrets among the first three guesses",
+    "excess_exposure": "mean exposure of planted secrets minus that of others, in bits",
+}
 
 
 def _is_extracted(canary: dict[str, Any], outcome: Outcome) -> bool:

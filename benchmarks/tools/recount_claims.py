@@ -97,8 +97,10 @@ class Sheet:
     ) -> None:
         """Compare the numbers of a part of the text with recomputed ones."""
         part = self.text[start:end]
+        place = self._place(row)
         state = agreement(part, expected)
-        self._add(start, end, row, definition, write(expected), state)
+        number = Number(place, _on_one_line(part), definition, write(expected), state)
+        self._add(start, end, number)
 
     def compare_pattern(
         self, pattern: str, definition: str, expected: Sequence[Expected], row: str = ""
@@ -111,22 +113,29 @@ class Sheet:
         """Account for the numbers of a pattern that nothing recomputes."""
         for match in re.finditer(pattern, self._left):
             if NUMBER.search(match[0]):
-                self._add(match.start(), match.end(), row, definition, "", state)
+                part = self.text[match.start() : match.end()]
+                number = Number(self._place(row), _on_one_line(part), definition, "", state)
+                self._add(match.start(), match.end(), number)
 
     def close(self) -> list[Number]:
         """Return all numbers; those that nothing accounts for are "unlisted"."""
         for match in NUMBER.finditer(self._left):
             around = self.text[max(0, match.start() - 40) : match.end() + 20]
-            line = " ".join(around.split())
+            line = _on_one_line(around)
             self.numbers.append(Number(self.name, match[0], f"near “{line}”", "", "unlisted"))
         return self.numbers
 
-    def _add(
-        self, start: int, end: int, row: str, definition: str, recomputed: str, state: State
-    ) -> None:
+    def _place(self, row: str) -> str:
+        """Return the place of a number: the sheet, and the row where it has one."""
+        return ", ".join(filter(None, [self.name, row]))
+
+    def _add(self, start: int, end: int, number: Number) -> None:
         """Account for a part of the text."""
-        printed = " ".join(self.text[start:end].split())
-        place = f"{self.name}, {row}" if row else self.name
-        self.numbers.append(Number(place, printed, definition, recomputed, state))
+        self.numbers.append(number)
         blank = re.sub(r"\d", "x", self.text[start:end])
         self._left = f"{self._left[:start]}{blank}{self._left[end:]}"
+
+
+def _on_one_line(text: str) -> str:
+    """Return a text with single spaces."""
+    return " ".join(text.split())

@@ -81,19 +81,26 @@ def sorted_by_forests(scan: Scan) -> dict[str, tuple[float, Ends]]:
 
 def _sides(scan: Scan) -> tuple[list[dict[str, float]], list[dict[str, float]]]:
     """Return the features of used and of unused companies."""
-    members = set()
-    for document in scan.documents.values():
-        if document["split"] == "member":
-            members.add(fold(document.get("provider") or ""))
+    members = _used_companies(scan)
     pages: dict[str, Pages] = {}
     for (name, *_), outcome in scan.outcomes["provider_membership"].items():
         listed = [page for page in outcome["documents"] if page["questions"]]
         if listed:
             pages[name] = listed
     cut = _cut_alike(pages, members)
-    used = [_features(rows) for name, rows in cut.items() if name in members]
-    unused = [_features(rows) for name, rows in cut.items() if name not in members]
-    return used, unused
+    sides: dict[bool, list[dict[str, float]]] = {True: [], False: []}
+    for name, rows in cut.items():
+        sides[name in members].append(_features(rows))
+    return sides[True], sides[False]
+
+
+def _used_companies(scan: Scan) -> set[str]:
+    """Return the folded names of the companies whose documents were trained on."""
+    members = set()
+    for document in scan.documents.values():
+        if document["split"] == "member":
+            members.add(fold(document.get("provider") or ""))
+    return members
 
 
 def _cut_alike(pages: Mapping[str, Pages], members: set[str]) -> dict[str, list[dict[str, Any]]]:

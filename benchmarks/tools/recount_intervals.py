@@ -28,7 +28,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Ends(NamedTuple):
-    """Both ends of an interval, how they were computed, and how far they may lie from the printed ones.
+    """Both ends of an interval, how they were computed, and how far they may be from printed ones.
 
     Attributes:
         slack: as a share of the interval's width; 0 where the formula is the same.
@@ -68,7 +68,9 @@ class Side(NamedTuple):
         return len({self.documents[row] for row in rows})
 
 
-def side_of(attack: Sequence[float], baseline: Sequence[float] | None, documents: Sequence[str]) -> Side:
+def side_of(
+    attack: Sequence[float], baseline: Sequence[float] | None, documents: Sequence[str]
+) -> Side:
     """Return a side from what was found with the model, and without it where that is taken off."""
     with_model = np.array(attack, float)
     if baseline is None:
@@ -195,8 +197,8 @@ def ratio(numerators: Floats, denominators: Floats) -> Ends:
 def area(members: Sequence[float], strangers: Sequence[float]) -> tuple[float, Ends]:
     """Return the share of pairs whose member has the lower loss, ties as halves, and its interval.
 
-    DeLong et al. (1988) on the logit scale with Student's t. Where hardly any unit overlaps, Clopper
-    and Pearson's with the units of the smaller side.
+    DeLong et al. (1988) on the logit scale with Student's t. Where hardly any unit overlaps,
+    Clopper and Pearson's with the units of the smaller side.
     """
     inside = np.array(members, float)
     outside = np.array(strangers, float)

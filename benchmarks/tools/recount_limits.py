@@ -103,7 +103,7 @@ def _confirmed(scan: Scan, limits: Sequence[Limit]) -> set[int]:
 
 
 def _p_values(scan: Scan, limit: Limit) -> Iterator[float]:
-    """Yield the smallest level at which each number lies over the limit; an area's on both sides."""
+    """Yield the smallest level at which each number lies over the limit; areas have two sides."""
     for row in _estimates(scan, limit):
         over = [bound["alpha"] for bound in row["bounds"] if bound["lower"] > limit["max"]]
         yield min(over, default=1.0)
@@ -122,34 +122,39 @@ def _word_without_leak(scan: Scan, policy: dict[str, Any], limit: Limit) -> str:
         for gap in gaps
     )
     reason = result["reason"]
-    if reason is not None and reason["kind"] == "model":
-        return "Not applicable" if is_permitted else ""
-    if reason is not None:
-        is_lacking = reason["kind"] == "data"
-        return "Not tested" if is_lacking and (is_excused or is_permitted) else ""
-    return _word_of_number(scan, limit, result)
+    if reason is None:
+        return _word_of_number(scan, limit, result)
+    if reason["kind"] == "model" and is_permitted:
+        return "Not applicable"
+    if reason["kind"] == "data" and (is_excused or is_permitted):
+        return "Not tested"
+    return ""
 
 
 def _word_of_number(scan: Scan, limit: Limit, result: dict[str, Any]) -> str:
     """Return the word for a limit on a number that could not be had, or that can exceed nothing."""
-    rows = [row for row in result["measurements"] if row["name"] == limit["metric"]]
     is_excused = not limit.get("required", True)
-    if not rows:
-        return ""
-    (row,) = rows
+    for row in result["measurements"]:
+        if row["name"] != limit["metric"]:
+            continue
+        if row["kind"] != "estimate" and row["inapplicable"]:
+            return "Not applicable"
+        if is_excused and _tests_nothing(scan, limit, result, row):
+            return "Not tested"
+    return ""
+
+
+def _tests_nothing(scan: Scan, limit: Limit, result: dict[str, Any], row: dict[str, Any]) -> bool:
+    """Tell whether a number counts too few units to exceed its limit, or lacks units."""
     if row["kind"] == "estimate":
         counted = row["total"] or row["n"]
-        return "Not tested" if counted <= limit["max"] and is_excused else ""
-    if row["inapplicable"]:
-        return "Not applicable"
-    if row["needed"] is None or not is_excused or result["ablations"]:
-        return ""
-    shares = scan.record["shares"]
-    is_in_part = shares.get(limit["attack"], scan.record["share"]) < 1
+        return bool(counted <= limit["max"])
+    if row["needed"] is None or result["ablations"]:
+        return False
+    share = scan.record["shares"].get(limit["attack"], scan.record["share"])
     smaller = min(scan.n_documents("member"), scan.n_documents("heldout"))
-    if is_in_part and smaller >= row["needed"]:
-        return ""
-    return "Not tested"
+    holds_more_untried = share < 1 and smaller >= row["needed"]
+    return not holds_more_untried
 
 
 def _is_about_text(scan: Scan, limit: Limit) -> bool:

@@ -27,7 +27,7 @@ from benchmarks.tools.recount_report import (
     pattern_of,
     texts_of_attacks,
 )
-from benchmarks.tools.recount_scan import UNITS, Scan
+from benchmarks.tools.recount_scan import UNITS, Scan, value_of
 
 KINDS = {
     "People": "person",
@@ -49,6 +49,9 @@ OUTCOMES = {
 }
 HASH = r"\b[0-9a-f]{16,64}\b"
 ROUNDING = 1e-9
+WEIGHTS = 0.02
+"""Share of all values by which an estimate may move where values are weighed by their chance to be
+tried; here they are not."""
 
 
 def page_one(report: Report) -> list[Number]:
@@ -241,6 +244,24 @@ def _account_for_sum(scan: Scan, sheet: Sheet, recount: Recount) -> None:
     n_left = scan.n_documents("member") - len(recount.tried_documents)
     definition = "documents of training that were not tried with a value of their own"
     sheet.compare_pattern(pattern_of(words["without"]), definition, [Expected(n_left)])
+    n_all = n_values_alone(scan)
+    share = recount.hits.total() / max(1, recount.tried.total())
+    scaled = Expected(share * n_all, slack=WEIGHTS * n_all)
+    definition = (
+        "values of training documents in one document only, and the share that came back of it"
+    )
+    pattern = r"In all training documents: about [\d,]+ of [\d,]+ such values"
+    sheet.compare_pattern(pattern, definition, [scaled, Expected(n_all)])
+
+
+def n_values_alone(scan: Scan) -> int:
+    """Count the distinct values of documents of training that stand in one document only."""
+    alone = set()
+    for name, document in scan.documents.items():
+        if document["split"] == "member":
+            values = {value_of(document, entity) for entity in document.get("entities", ())}
+            alone.update((name, value) for value in values if scan.is_alone(value))
+    return len(alone)
 
 
 def _account_for_worst_kind(scan: Scan, sheet: Sheet, row: Row, recount: Recount) -> None:
@@ -316,10 +337,7 @@ def _account_for_actions(sheet: Sheet) -> None:
 def _relative_changes(evidence: dict[str, Any]) -> list[Expected]:
     """Return by how many per cent the leak and then the first usefulness changed."""
     measured = [evidence, *evidence.get("useful", ())[:1]]
-    changes = []
-    for row in measured:
-        changes.append(Expected(100 * abs(row["after"] - row["before"]) / row["before"]))
-    return changes
+    return [Expected(100 * abs(row["after"] - row["before"]) / row["before"]) for row in measured]
 
 
 def _account_for_documents(report: Report, sheet: Sheet) -> None:

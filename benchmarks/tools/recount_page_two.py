@@ -77,7 +77,9 @@ def _account_for_documents_used(scan: Scan, sheet: Sheet) -> None:
             n_all = scan.n_documents(split)
             counts += [Expected(n_used), Expected(n_all)]
             n_left += n_all - n_used
-        used = rf"{re.escape(text['title'])}: used [\d,]+ of [\d,]+ [^(.\d]*[\d,]+ of [\d,]+ [^(.\d]*"
+        used = (
+            rf"{re.escape(text['title'])}: used [\d,]+ of [\d,]+ [^(.\d]*[\d,]+ of [\d,]+ [^(.\d]*"
+        )
         left = re.search(rf"{used}\(([\d,]+ left out: [^;()]*)\)", sheet.text)
         sheet.compare_pattern(used, "documents in the journal, of all, by split", counts, attack)
         if left is not None:
@@ -100,28 +102,40 @@ def tried_shares(scan: Scan) -> dict[str, float]:
 
     What an attack leaves out for a reason, as its record counts it, cannot be tried.
     """
-    audited = [row for row in scan.documents.values() if row["split"] != "public"]
-    questions = 0
-    for document in audited:
-        questions += sum(any(asked["answers"]) for asked in document.get("questions", ()))
-    fields = sum(len(document.get("entities", ())) for document in audited)
-    totals = {"reconstruction": fields, "memorisation": questions}
+    totals = _totals(scan)
+    shares = {}
+    for attack, outcomes in scan.outcomes.items():
+        tried = {key[:2] for key in outcomes if key[1:2] != ("",)}
+        shares[attack] = 100.0
+        if attack in totals:
+            n_possible = totals[attack] - _n_left_out(scan, attack)
+            shares[attack] = 100 * len(tried) / max(1, n_possible)
+    return shares
+
+
+def _totals(scan: Scan) -> dict[str, int]:
+    """Return by attack how much both sides hold of what it tries."""
+    totals = {"reconstruction": 0, "memorisation": 0}
+    for document in scan.documents.values():
+        if document["split"] == "public":
+            continue
+        totals["reconstruction"] += len(document.get("entities", ()))
+        answered = [asked for asked in document.get("questions", ()) if any(asked["answers"])]
+        totals["memorisation"] += len(answered)
     path = scan.data / "canaries.json"
     if path.exists():
         totals["canaries"] = len(json.loads(path.read_text())["canaries"])
-    shares = {}
-    for attack, outcomes in scan.outcomes.items():
-        keys = [key for key in outcomes if key[1:2] != ("",)]
-        tried = {key[:2] for key in keys}
-        n_left_out = 0
-        for row in scan.record["attacks"]:
-            if row["attack"] == attack:
-                counts = [count for count in row["counts"] if count["name"].startswith("left out")]
-                n_left_out = sum(count["value"] for count in counts)
-        shares[attack] = 100.0
-        if attack in totals:
-            shares[attack] = 100 * len(tried) / max(1, totals[attack] - n_left_out)
-    return shares
+    return totals
+
+
+def _n_left_out(scan: Scan, attack: str) -> int:
+    """Count what an attack left out for a reason, as its record says."""
+    n_left_out = 0
+    for row in scan.record["attacks"]:
+        for count in row["counts"]:
+            if row["attack"] == attack and count["name"].startswith("left out"):
+                n_left_out += count["value"]
+    return n_left_out
 
 
 def _account_for_accuracy(scan: Scan, sheet: Sheet) -> None:

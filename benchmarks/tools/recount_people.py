@@ -163,7 +163,7 @@ def _is_own(scan: Scan, everybody: Everybody, attack: str, row: Found, person: s
 
 
 def _stands_alone(scan: Scan, attack: str, row: Found, value: str) -> bool:
-    """Tell whether a value stands in no other document, or, of an answer, in no other of training."""
+    """Tell whether a value stands in no other document; an answer, in no other of training."""
     if attack == "memorisation":
         return scan.answered.get(value, frozenset()) <= {row.key[0]}
     if scan.task == "question-answering":

@@ -1,4 +1,4 @@
-"""Hold what is recomputed for the report of a scan: outcomes of limits, and the rows of page one."""
+"""Hold what is recomputed for a report: outcomes of limits, and the rows of page one."""
 
 from __future__ import annotations
 

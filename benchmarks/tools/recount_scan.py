@@ -22,7 +22,7 @@ SAMPLES = Path(__file__).parents[2] / "sample_models"
 JOINT = "\x1f"
 """Between the parts of a trial's id in a journal."""
 SHORTEST_ON_PAGES = 4
-"""Folded signs of a value that is looked for on whole pages; a shorter one stands there by chance."""
+"""Folded signs of a value that is looked for on whole pages; shorter ones stand there by chance."""
 Key = tuple[str, ...]
 Outcome = dict[str, Any]
 Document = dict[str, Any]
@@ -106,7 +106,7 @@ class Scan:
 
     @cached_property
     def scope(self) -> str:
-        """Return the section “Scope and independence” of page two, as the PDF has it, on one line."""
+        """Return “Scope and independence” of page two as the PDF has it, on one line."""
         command = ["pdftotext", "-raw", str(self.folder / "report.pdf"), "-"]
         text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         text = re.sub(r"\s+", " ", text.replace("\u00a0", " "))
@@ -192,9 +192,6 @@ class Scan:
         These are fields, questions with an answer, values of either, and documents without an
         unseen copy.
         """
-        texts: dict[str, set[str]] = defaultdict(set)
-        for document in self.documents.values():
-            texts[spelling(document)].add(document["split"])
         members = [row for row in self.documents.values() if row["split"] == "member"]
         fields = sum(len(row.get("entities", ())) for row in members)
         questions = 0
@@ -204,12 +201,21 @@ class Scan:
             questions += sum(any(question["answers"]) for question in asked)
             about = {question.get("entity") for question in asked}
             unasked += sum(entity["id"] not in about for entity in row.get("entities", ()))
+        values = fields
+        if questions:
+            values = questions + unasked
         return {
             "fields": fields,
-            "values": questions + unasked if questions else fields,
+            "values": values,
             "questions": questions,
-            "documents": sum("heldout" not in texts[spelling(row)] for row in members),
+            "documents": self._n_without_copy(members),
         }
+
+    def _n_without_copy(self, members: list[Document]) -> int:
+        """Count the documents of training whose words no unseen document has."""
+        unseen = [row for row in self.documents.values() if row["split"] == "heldout"]
+        copied = set(map(spelling, unseen))
+        return sum(spelling(row) not in copied for row in members)
 
     def attacked(self) -> dict[str, int]:
         """Count what each attack asked about, of documents of training."""
@@ -247,7 +253,7 @@ def _counts(attack: str, outcome: Outcome) -> bool:
 
 
 def _unit_of(key: Key) -> Key:
-    """Return what a trial is about: a document, with a field or a question, or a value without one."""
+    """Return what a trial is about: a document, a field, a question, or a value without one."""
     has_no_question = key[1:2] == ("",)
     if has_no_question:
         return key[:3]

@@ -9,27 +9,21 @@ import json
 import os
 import re
 import tomllib
-from collections import Counter
-from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from audit.corpus.folding import fold
+from benchmarks.tools import recount_scan
+from benchmarks.tools.recount import numbers_of
+from benchmarks.tools.recount_claims import Number
+from benchmarks.tools.recount_page_one import Recount, listed_kinds, recount_kinds
+from benchmarks.tools.recount_scan import UNITS
 
-SAMPLES = Path(__file__).parents[2] / "sample_models"
 ROOT = Path(os.environ.get("DOCAUDIT_SAMPLE_SCANS", "/nonexistent"))
 SCANS = sorted(path.parent for path in ROOT.glob("*-*/record.json"))
-KINDS = {
-    "People": "person",
-    "Organisations": "organization",
-    "Addresses and places": "location",
-    "Dates and times": "datetime",
-    "Amounts of money": "amount",
-    "Numbers and codes": "code",
-    "Contact details": "contact",
-}
 TITLES = {
     "reconstruction": "Restoring blacked-out values",
     "attribute_inference": "Picking a hidden value from a list",
@@ -39,96 +33,47 @@ TITLES = {
 pytestmark = pytest.mark.skipif(not SCANS, reason="reads what the gate has scanned")
 
 
-class Scan:
-    """A scan as its files say it: text of the report, outcomes by attack, documents by id."""
+NOT_IN_THE_JOURNAL = {"page 2, scope, accuracy"}
+"""Places of numbers that no file of a scan allows to recompute."""
+
+
+class Scan(recount_scan.Scan):
+    """A scan as its files say it, with the text of its report on one line."""
 
     def __init__(self, folder: Path) -> None:
-        page = re.sub(
-            r"<script.*?</script>|<style.*?</style>",
-            "",
-            (folder / "report.html").read_text(),
-            flags=re.S,
-        )
-        page = re.sub(r"(?<=</t[dh]>)", " ", page)
-        self.text = re.sub(
-            r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", "", page)).replace("\u00a0", " ")
-        )
+        super().__init__(folder)
+        page = re.sub(r"(?<=</t[dh]>)", " ", self.page)
+        bare = html.unescape(re.sub(r"<[^>]+>", "", page)).replace("\u00a0", " ")
+        self.text = re.sub(r"\s+", " ", bare)
         # The tabs name sections, and page one begins with the number of the audit.
         summary = self.text.partition("Privacy audit DA-")[2]
-        self.page_one = summary.partition("Decision The stamp")[0]
+        self.summary = summary.partition("Decision The stamp")[0]
         self.findings = self.text.rpartition("Detailed findings")[2].partition(
             "Results against each limit"
         )[0]
-        self.record: dict[str, Any] = json.loads((folder / "record.json").read_text())
-        lines = (
-            (SAMPLES / folder.name.partition("-")[0] / "data" / "documents.jsonl")
-            .read_text()
-            .splitlines()
-        )
-        self.documents = {document["id"]: document for document in map(json.loads, lines)}
-        self.outcomes: dict[str, dict[tuple[str, ...], dict[str, Any]]] = {}
-        for path in folder.glob("evidence/journal-*.jsonl"):
-            rows = map(json.loads, path.read_text().splitlines())
-            attack = path.name.removeprefix("journal-").rpartition("-")[0]
-            self.outcomes[attack] = {tuple(row["id"].split("\x1f")): row["outcome"] for row in rows}
-
-    def of(self, attack: str, split: str) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
-        """The outcomes of an attack on documents of a split."""
-        for key, outcome in self.outcomes.get(attack, {}).items():
-            if key[0] in self.documents and self.documents[key[0]]["split"] == split:
-                yield key, outcome
-
-    def held(self) -> dict[str, int]:
-        """What the documents of training hold: fields, questions with an answer, documents without a held-out copy."""
-        texts: dict[str, set[str]] = {}
-        for one in self.documents.values():
-            texts.setdefault(_spelling(one), set()).add(one["split"])
-        members = [one for one in self.documents.values() if one["split"] == "member"]
-        fields = sum(len(one.get("entities", ())) for one in members)
-        asked_for = [(one["id"], asked) for one in members for asked in one.get("questions", ())]
-        questions = sum(any(asked["answers"]) for _, asked in asked_for)
-        about = {(name, asked.get("entity")) for name, asked in asked_for}
-        unasked = sum(
-            (one["id"], entity["id"]) not in about
-            for one in members
-            for entity in one.get("entities", ())
-        )
-        return {
-            "fields": fields,
-            "values": questions + unasked if questions else fields,
-            "questions": questions,
-            "documents": sum("heldout" not in texts[_spelling(one)] for one in members),
-        }
-
-    def attacked(self) -> dict[str, int]:
-        """What each attack really asked about, of documents of training."""
-        rules: dict[str, Callable[[dict[str, Any]], bool]] = {
-            "reconstruction": lambda _: True,
-            "attribute_inference": lambda outcome: outcome["lost"] is None,
-            "memorisation": lambda outcome: (
-                outcome["status"] == "proven" and "exact" in outcome["replies"]
-            ),
-            "membership": lambda outcome: outcome["target"] is not None,
-        }
-        return {
-            attack: len(
-                {_unit_of(key) for key, outcome in self.of(attack, "member") if rule(outcome)}
-            )
-            for attack, rule in rules.items()
-            if attack in self.outcomes
-        }
 
 
-def _unit_of(key: tuple[str, ...]) -> tuple[str, ...]:
-    """What a trial is about: a document, with a field or a question, or a value without one."""
-    has_no_question = key[1:2] == ("",)
-    if has_no_question:
-        return key[:3]
-    return key[:2]
+@cache
+def accounted(folder: Path) -> tuple[Number, ...]:
+    """All numbers of page one and page two of a scan, with what became of each."""
+    return tuple(numbers_of(folder))
 
 
-def _spelling(document: dict[str, Any]) -> str:
-    return " ".join(word["text"] for word in document["words"]).casefold()
+@pytest.mark.parametrize("folder", SCANS, ids=lambda folder: folder.name)
+def test_every_number_of_page_one_and_two_is_recomputed_or_named(folder: Path) -> None:
+    numbers = accounted(folder)
+
+    assert [number for number in numbers if number.state == "unlisted"] == []
+    left = {number.place for number in numbers if number.state == "not in the journal"}
+    assert left <= NOT_IN_THE_JOURNAL
+
+
+@pytest.mark.parametrize("folder", SCANS, ids=lambda folder: folder.name)
+def test_no_number_of_page_one_and_two_differs_from_its_recount(folder: Path) -> None:
+    numbers = accounted(folder)
+
+    assert [number for number in numbers if number.state == "unequal"] == []
+    assert sum(number.state == "equal" for number in numbers) > 20
 
 
 @pytest.fixture(scope="module", params=SCANS, ids=lambda path: path.name)
@@ -136,17 +81,13 @@ def scan(request: pytest.FixtureRequest) -> Scan:
     return Scan(request.param)
 
 
-UNITS = {"reconstruction": "fields", "attribute_inference": "values", "memorisation": "questions"}
-UNITS["membership"] = "documents"
-
-
 def test_the_regulator_table_says_what_was_really_asked(scan: Scan) -> None:
-    held = scan.held()
+    totals = scan.totals()
     attacked = scan.attacked()
     assert attacked
     for attack, count in attacked.items():
         unit = UNITS[attack]
-        asked = f"tested: {count:,} of {held[unit]:,} {unit} of training"
+        asked = f"tested: {count:,} of {totals[unit]:,} {unit} of training"
         told = re.findall(
             rf"{TITLES[attack]}: (tested: [\d,]+ of [\d,]+ \w+ of training)", scan.text
         )
@@ -223,7 +164,7 @@ def test_the_share_of_values_rebuilt_is_that_of_the_journal(scan: Scan) -> None:
         counted[suffix] = _counted(measured[f"pr.member.attack.unique{suffix}"])
         if _tells(told[1], measured[f"excess_pr.unique{suffix}"]["value"]):
             deciding.append(suffix)
-    assert any(counted[suffix] in scan.page_one for suffix in deciding)
+    assert any(counted[suffix] in scan.summary for suffix in deciding)
     assert any(f"at least {counted[suffix]} values" in scan.findings for suffix in methods[:2])
 
 
@@ -231,79 +172,41 @@ def test_kinds_and_documents_that_gave_values_back_are_those_of_the_journal(scan
     shown = _sum_of_kinds(scan)
     if shown is None:
         return
-    recounts = [_restored(scan, ""), _restored(scan, "lowest_loss")]
+    recounts = [
+        recount_kinds(scan, "reconstruction", ""),
+        recount_kinds(scan, "reconstruction", ".lowest_loss"),
+    ]
     if _counts_nearly_right(scan, shown[0], recounts):
         return
     assert shown in [recount.totals for recount in recounts]
     recount = next(recount for recount in recounts if recount.totals == shown)
-    listed = listed_kinds(scan)
+    listed = {}
+    for kind, line in listed_kinds(scan.page_one).items():
+        counts = re.findall(r"[\d,]+(?= of| )", line[0].partition("|")[2])
+        listed[kind] = tuple(int(number.replace(",", "")) for number in counts[:2])
     assert listed
     others = listed.pop("Other kinds", (0, 0))
-    for label, counts in listed.items():
-        kind = KINDS[label]
-        assert counts == (recount.hits[kind], recount.tried[kind]), label
+    for kind, counts in listed.items():
+        assert counts == (recount.hits[kind], recount.tried[kind]), kind
     assert sum(hits for hits, _ in listed.values()) + others[0] == shown[0]
 
 
 def _sum_of_kinds(scan: Scan) -> tuple[int, ...] | None:
     """Values, documents that gave one back, and documents tried, as page one adds the kinds up."""
     told = re.search(
-        r"([\d,]+) values in all, of ([\d,]+) training documents\. ([\d,]+) were", scan.page_one
+        r"([\d,]+) values in all, of ([\d,]+) training documents\. ([\d,]+) were", scan.summary
     )
     if "reconstruction" not in scan.outcomes or told is None:
         return None
     return tuple(int(number.replace(",", "")) for number in told.groups())
 
 
-def listed_kinds(scan: Scan) -> dict[str, tuple[int, int]]:
-    """The kinds of values on page one, with the number that came back and that was tried."""
-    section = scan.page_one.partition("Values that came back")[2]
-    rows = re.findall(r"([A-Z][a-z ]+) ([\d,]+) of ([\d,]+)(?= [\d.]+ %)", section)
-    return {label: (int(hits), int(tried)) for label, hits, tried in rows}
-
-
-def _counts_nearly_right(scan: Scan, n_values: int, recounts: list["Recount"]) -> bool:
+def _counts_nearly_right(scan: Scan, n_values: int, recounts: list[Recount]) -> bool:
     """Whether these values are those that are nearly right, which the record alone counts."""
     measured = {row["name"]: row for row in _measurements(scan, "reconstruction")}
     near = measured["pr.member.attack.unique.near"]
     word_for_word = {recount.totals[0] for recount in recounts}
     return n_values not in word_for_word and n_values == round(near["value"] * near["n"])
-
-
-class Recount(NamedTuple):
-    """Values of one document alone that a way of choosing restored, and those that it tried."""
-
-    hits: Counter[str]
-    tried: Counter[str]
-    documents: set[str]
-    tried_documents: set[str]
-
-    @property
-    def totals(self) -> tuple[int, int, int]:
-        """Values restored, documents that gave one back, documents that were tried."""
-        return self.hits.total(), len(self.documents), len(self.tried_documents)
-
-
-def _restored(scan: Scan, method: str) -> Recount:
-    """Count from the journal what a way of choosing restored on documents of training."""
-    texts = []
-    for document in scan.documents.values():
-        words = [word["text"] for word in document["words"]]
-        texts.append(fold(" ".join(words)))
-    recount = Recount(Counter(), Counter(), set(), set())
-    for (name, entity_id, *_), outcome in scan.of("reconstruction", "member"):
-        document = scan.documents[name]
-        entity = next(row for row in document["entities"] if row["id"] == entity_id)
-        value = _value(document, entity)
-        if sum(value in text for text in texts) != 1:
-            continue
-        chosen = outcome["methods"][method] if method else outcome
-        recount.tried[entity["category"]] += 1
-        recount.tried_documents.add(name)
-        if chosen["attack"][0]["tokens"] == outcome["truth"]:
-            recount.hits[entity["category"]] += 1
-            recount.documents.add(name)
-    return recount
 
 
 def _measurements(scan: Scan, attack: str) -> list[dict[str, Any]]:
@@ -335,7 +238,7 @@ def test_the_answers_given_are_those_of_the_journal(scan: Scan) -> None:
     others = [[one["exact"] for one in row[1:]] for row in rows]
     least = "at least " if any(own) else ""
     assert f"the model still gave {least}{sum(own)} of {len(own)} answers" in scan.findings
-    assert f"{sum(own)} of {len(own)}" in scan.page_one
+    assert f"{sum(own)} of {len(own)}" in scan.summary
     alone = [mine * (1 - sum(rest) / len(rest)) for mine, rest in zip(own, others, strict=True)]
     net = sum(alone) - sum(
         (1 - mine) * sum(rest) / len(rest) for mine, rest in zip(own, others, strict=True)
@@ -358,7 +261,7 @@ def test_the_area_is_that_of_the_losses_in_the_journal(scan: Scan) -> None:
             if one["target"] is not None
         ]
 
-    pairs = re.search(r"([\d.]+) % of pairs", scan.page_one)
+    pairs = re.search(r"([\d.]+) % of pairs", scan.summary)
     assert pairs is not None
     shown = float(pairs[1]) / 100
     assert any(
