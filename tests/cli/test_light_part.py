@@ -122,6 +122,14 @@ def test_units_of_two_scans_are_paired_by_another_part(tmp_path):
     assert "hint: pip install 'docaudit[diff]'" in done.stderr
 
 
+def test_two_scans_are_on_one_page_without_scipy(tmp_path):
+    scans(tmp_path / "scans", None)
+    done = light("view", tmp_path / "scans", "--out", tmp_path / "page")
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "page" / "index.html").read_text()
+    assert "numbers could be compared" in page
+
+
 def test_a_data_set_is_inspected_without_a_model():
     assert light("inspect", DOCUMENTS).returncode == 0
 
