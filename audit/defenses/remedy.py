@@ -148,3 +148,8 @@ class Remedy:
     forgetting: bool = False
     command: Command = ""
     evidence: tuple[Evidence, ...] = ()
+
+    @property
+    def needs_training(self) -> bool:
+        """Test whether it takes the weights of the model, or others in their place."""
+        return self.effort in ("training again", "a pass over the data, and training again")

@@ -75,6 +75,18 @@ def _command_of_step(facts: Facts) -> str:
     return write(commands)
 
 
+def _trying(facts: Facts) -> Action:
+    """Return the action that tries countermeasures; a served model has no weights to train."""
+    commands = facts.commands
+    texts = LABELS["actions"]
+    if not commands.is_served:
+        return Action(texts["try"], commands.fix())
+    remedies = [action.remedy for action in facts.actions]
+    if any(remedy.measured_by and not remedy.needs_training for remedy in remedies):
+        return Action(texts["try_served"], commands.fix())
+    return Action(texts["fix_checkpoint"], commands.scan_checkpoint())
+
+
 def _first_planned(facts: Facts) -> Action | None:
     """Return the report's first planned action; None where no remedy answers a finding.
 
@@ -88,7 +100,7 @@ def _first_planned(facts: Facts) -> Action | None:
         action.remedy.measured_by and action.remedy.lifts for action in facts.actions
     )
     if facts.outcome == "violated" and can_be_tried and not was_measured:
-        return Action(LABELS["actions"]["try"], facts.commands.fix())
+        return _trying(facts)
     if planned.measured:
         return Action(f"{planned.remedy.name}. {planned.effect}")
     return Action(f"{planned.remedy.name}.", planned.command)

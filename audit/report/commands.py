@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from audit.cards import SERVED
 from audit.defenses.remedy import Remedy
 from audit.errors import command_line, listed
 from audit.files import FORGET_OUT, SCAN_OUT
@@ -132,9 +133,11 @@ class Commands:
                 return self.train("baselines", "--count", "3")
             case "judge anew":
                 return command_line("gate", self._place("SCAN_DIR"), "--policy", "NEW_POLICY.toml")
-        if remedy.measured_by:
-            return self.fix("--try", remedy.measured_by[0])
-        return ""
+        if not remedy.measured_by:
+            return ""
+        if remedy.needs_training and self.is_served:
+            return self.scan_checkpoint()
+        return self.fix("--try", remedy.measured_by[0], trains=remedy.needs_training)
 
     def scan(self, budget: str = "") -> str:
         """Return the scan again, with another budget where one is named."""
@@ -172,16 +175,27 @@ class Commands:
             command += BASE
         return command
 
-    def fix(self, *words: str) -> str:
-        """Return the command that tries countermeasures, with these words behind the folder."""
+    def scan_checkpoint(self) -> str:
+        """Return the scan of the checkpoint behind a server, which holds the weights."""
+        words = ("scan", "CHECKPOINT_DIR", self._place("DATA_DIR"), "--policy", self._policy)
+        return command_line(*words)
+
+    def fix(self, *words: str, trains: bool = True) -> str:
+        """Return the command that tries countermeasures.
+
+        Args:
+            *words: words behind the folder.
+            trains: whether one of them trains the model again.
+        """
         command = ["fix", self._place("SCAN_DIR"), *words]
         if not self._is_declared and "--policy" not in words:
             command += ["--policy", self._policy]
         if self.called.evidence and EVIDENCE_OPTION not in words:
             command += [EVIDENCE_OPTION, self.called.evidence]
         line = command_line(*command)
-        # What is confirmed has been trained already.
-        if not self._start_is_named and "--confirm" not in words:
+        # What is confirmed has been trained already, and nothing trains a served model.
+        trains = trains and not self.is_served and "--confirm" not in words
+        if trains and not self._start_is_named:
             line += BASE
         return line
 
@@ -204,6 +218,11 @@ class Commands:
         if not self._start_is_named:
             line += BASE
         return line
+
+    @property
+    def is_served(self) -> bool:
+        """Test whether the audited model was behind a server."""
+        return self.record.target.family == SERVED
 
     def _place(self, name: str) -> str:
         """Return what stands for a name in commands: what somebody gave, else the name."""

@@ -105,3 +105,28 @@ def test_a_command_prints_an_address_as_it_was_given(
     printed = "".join(docaudit(*words).output.split())
     assert not COLLAPSED.search(printed), printed
     assert places[place] in printed
+
+
+def test_a_scan_of_a_leaking_server_prints_a_fix_that_runs(
+    scanned: Scanned, tmp_path: Path
+) -> None:
+    fix = f"docaudit fix {scanned.folder}"
+    assert fix in "".join(scanned.printed.split("\n")), scanned.printed
+    assert "BASE" not in scanned.printed
+    result = docaudit("fix", scanned.folder, "--out", tmp_path / "fix")
+    assert result.exit_code in (0, 11), result.output
+    printed = " ".join(result.output.split())
+    assert "random-before: " in printed
+    assert "docaudit scan CHECKPOINT_DIR" in printed
+    assert "fine-tuned from" not in printed
+    assert not COLLAPSED.search(printed)
+
+
+def test_what_trains_weights_is_refused_for_a_served_model(
+    scanned: Scanned, tmp_path: Path
+) -> None:
+    result = docaudit("fix", scanned.folder, "--try", "blocking", "--out", tmp_path / "fix")
+    assert result.exit_code == 2, result.output
+    printed = " ".join(result.output.split())
+    assert "blocking trains weights, and a server gives none" in printed
+    assert f"docaudit scan CHECKPOINT_DIR {scanned.data} --policy default" in printed

@@ -7,7 +7,8 @@ from pathlib import Path
 import example_records as examples
 import pytest
 
-from audit.cards import NO_MODEL
+from audit.cards import NO_MODEL, SERVED
+from audit.defenses.remedy import Remedy
 from audit.report.commands import Called, Commands, left_to_put_in, put_in
 from audit.workflows.options import ScanOptions
 
@@ -61,6 +62,27 @@ def test_what_nothing_names_is_asked_for_in_words():
     command = commands_of(called_with(), references=()).fix()
     assert command == "docaudit fix out --reference pretrained=BASE"
     assert left_to_put_in(command) == "put in for BASE the model that yours was fine-tuned from"
+
+
+def remedy(effort):
+    """Return a remedy that a countermeasure measures, and that asks for this work."""
+    return Remedy("id", "name", "does", "cost", "check", "source", (), ("dp",), effort=effort)
+
+
+@pytest.mark.parametrize(
+    ("family", "effort", "command"),
+    [
+        ("x", "training again", "docaudit fix out --try dp --reference pretrained=BASE"),
+        ("x", "a setting, without training", "docaudit fix out --try dp"),
+        (SERVED, "training again", "docaudit scan CHECKPOINT_DIR data --policy default"),
+        (SERVED, "a setting, without training", "docaudit fix out --try dp"),
+    ],
+)
+def test_a_start_is_asked_for_only_where_something_is_trained(family, effort, command):
+    record, _, _ = examples.violated()
+    target = dataclasses.replace(record.target, family=family)
+    commands = commands_of(called_with(), target=target, references=())
+    assert commands.of_remedy(remedy(effort)) == command
 
 
 def test_of_a_record_alone_names_stand_for_its_arguments():

@@ -16,7 +16,7 @@ from audit.defenses.interface import DEFENSES, Defense
 from audit.defenses.remedy import EFFORTS
 from audit.engine.interface import Progress
 from audit.errors import RecordError, UsageError, listed
-from audit.extensions.countermeasures import page
+from audit.extensions.countermeasures import page, served
 from audit.extensions.countermeasures.interface import TrainingDefense
 from audit.extensions.countermeasures.measuring import (
     FILES,
@@ -38,7 +38,6 @@ from audit.policy import EXIT_CODES, Policy, Verdict, evaluate, today
 from audit.policy.reading import shipped_policies
 from audit.record import AFTER, BEFORE, CONFIRMED, AuditRecord
 from audit.report.commands import Called, put_in
-from audit.report.facts.actions import Recommendation
 from audit.report.facts.build import facts_of
 from audit.report.facts.definitions import Facts
 from audit.report.facts.recommend import MOST_LOSS
@@ -265,7 +264,12 @@ def find_candidates(scanned: Scanned) -> list[Candidate]:
 
     Private training comes once for each of `EPSILONS`.
     """
-    lifting = [action for action in scanned.facts.actions if _may_lift(action)]
+    is_weightless = served.lacks_weights(scanned.options)
+    lifting = []
+    for action in scanned.facts.actions:
+        lifts = served.may_lift(action.remedy, scanned.options, is_weightless=is_weightless)
+        if lifts and any(finding.state == "violated" for finding in action.findings):
+            lifting.append(action)
     lifting.sort(key=lambda action: EFFORTS.index(action.remedy.effort))
     names: dict[str, None] = {}
     for action in lifting:
@@ -276,12 +280,6 @@ def find_candidates(scanned: Scanned) -> list[Candidate]:
     for name in names:
         candidates += candidates_of(name, scanned)
     return candidates
-
-
-def _may_lift(action: Recommendation) -> bool:
-    """Test whether an action is measured by a countermeasure and may change the verdict."""
-    answers_violation = any(finding.state == "violated" for finding in action.findings)
-    return action.remedy.lifts and not action.remedy.beside_only and answers_violation
 
 
 def candidates_of(name: str, scanned: Scanned) -> list[Candidate]:
@@ -358,7 +356,7 @@ def fix(
     candidates = _requested(names, scanned)
     options = _options_below(scanned, out)
     plan = Plan(options, scanned.policy, progress, alone=len(candidates) == 1)
-    chosen = list(_applicable(candidates, plan))
+    chosen = list(_applicable(candidates, scanned, plan))
     if not chosen:
         raise _none_applies(scanned, plan)
     with hold_folder(options, FILES):
@@ -438,10 +436,13 @@ def _options_below(scanned: Scanned, out: Path) -> ScanOptions:
     return replace(options, out=out, evidence_dir=None, cache=cache, fresh=False)
 
 
-def _applicable(candidates: Sequence[Candidate], plan: Plan) -> Iterator[Candidate]:
+def _applicable(
+    candidates: Sequence[Candidate], scanned: Scanned, plan: Plan
+) -> Iterator[Candidate]:
     """Yield the candidates that can be measured on this model; note the reasons of the others."""
     for candidate in candidates:
         with noting_refusal(candidate.label, plan):
+            served.refuse_training(candidate.defense, plan.options, scanned.facts.commands)
             check(candidate.defense, plan.options)
             yield candidate
 
@@ -449,6 +450,9 @@ def _applicable(candidates: Sequence[Candidate], plan: Plan) -> Iterator[Candida
 def _none_applies(scanned: Scanned, plan: Plan) -> UsageError:
     """Return the error that no countermeasure can be tried, with the reason of each."""
     reasons = [f"{name}: {reason}" for name, reason in plan.left_out.items()]
+    if served.lacks_weights(plan.options):
+        problem = f"{scanned.folder}: no countermeasure without training answers what was found"
+        return UsageError(reasons or problem, served.way_out(scanned.facts.commands))
     if reasons:
         return UsageError(
             reasons, "name what the model was fine-tuned from: --reference pretrained=PATH"

@@ -193,8 +193,14 @@ def closing_lines(result: Fixed) -> Iterator[str]:
     else:
         count = "1 limit stays" if best.n_exceeded == 1 else f"{best.n_exceeded} limits stay"
         yield f"None is enough: with {best.label} {count} exceeded."
+    commands = result.scanned.facts.commands
     if best.model is not None:
         yield f"Its model: {best.model}"
+    elif commands.is_served:
+        # Imported late: the help of all commands does without.
+        from audit.extensions.countermeasures.served import closing_line
+
+        yield closing_line(commands)
     if result.files:
         yield f"Read {listed([*map(str, result.files)], 'and')}"
 
