@@ -172,26 +172,32 @@ class AuditRecord:
         """Return the part that the budget took of the trials of an attack."""
         return self.shares.get(attack, self.share)
 
-    @property
-    def is_bounded(self) -> bool:
-        """Tell whether a bound (--documents, --time) left untried what the data set holds."""
+    def _bounding_options(self) -> list[str]:
+        """Return the bounds that left untried what the data set holds, as options of a scan."""
+        options: list[str] = []
         if self.bounds is None:
-            return False
-        if self.bounds.part < 1:
-            return True
-        if self.bounds.documents is None:
-            return False
+            return options
         documents = self.corpus.documents
-        return self.bounds.documents < documents.get("member", 0) + documents.get("heldout", 0)
+        n_compared = documents.get("member", 0) + documents.get("heldout", 0)
+        if self.bounds.documents is not None and self.bounds.documents < n_compared:
+            options.append("--documents")
+        if self.bounds.part < 1:
+            options.append("--time")
+        return options
+
+    def limiting_options(self, attack: str) -> list[str]:
+        """Return the options that left untried what the data set holds for an attack."""
+        options = self._bounding_options()
+        if self.share_of(attack) < 1 and not self._tried_every_unit(attack):
+            options.insert(0, "--budget quick")
+        return options
 
     def left_untried(self, attack: str) -> bool:
         """Test whether a bound or the budget left untried what the data set holds for an attack."""
-        if self.is_bounded:
-            return True
-        return self.share_of(attack) < 1 and not self._tried_every_document(attack)
+        return bool(self.limiting_options(attack))
 
-    def _tried_every_document(self, attack: str) -> bool:
-        """Test whether an attack that is put to whole documents was put to each of them.
+    def _tried_every_unit(self, attack: str) -> bool:
+        """Test whether an attack was put to each document or question.
 
         `--documents` takes at least one trial of each document, whatever the budget's share.
         """
@@ -199,7 +205,7 @@ class AuditRecord:
         if result is None:
             return False
         for item in result.coverage:
-            if item.category == "all" and item.unit == "documents":
+            if item.category == "all" and item.unit in ("documents", "questions"):
                 return item.attacked >= item.total
         return False
 

@@ -3,8 +3,9 @@
 The one room where they are written; nothing is decided here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from audit.errors import listed
 from audit.measurements import Check, Condition, Count, Coverage, Estimate, Unresolved
 from audit.policy.checks import below_chance
 from audit.policy.decision import Decision, count_range
@@ -20,7 +21,6 @@ CONFIRMED = "the leak above the limit is confirmed"
 LITTLE = 0.25
 """Share of a category's values under which a pass names the category."""
 REMEDIES: dict[Remedy, str] = {
-    Remedy.ALL: "rerun without --documents, --time or --budget quick",
     Remedy.AS_IN_BASELINE: "measure it as in the baseline, or choose another baseline",
     Remedy.ASK_ALIKE: TEXTS["ask_alike"],
     Remedy.AUDIT_WEIGHTS: TEXTS["audit_weights"],
@@ -117,6 +117,11 @@ def _reason_sentence(finding: Finding) -> str:
     return WRITERS[finding.ground](finding)
 
 
+def rerun_without(options: Sequence[str]) -> str:
+    """Say without which options a scan tries all that the data set holds."""
+    return f"rerun without {listed(options, 'and')}"
+
+
 def remedy_of(finding: Finding) -> str:
     """Say what would decide a limit; empty of one that is decided."""
     match finding.remedy_id:
@@ -129,6 +134,8 @@ def remedy_of(finding: Finding) -> str:
         case Remedy.OTHER_ATTACK:
             names = " or ".join(finding.quoted(OtherAttacks).names)
             return TEXTS["other_attack"].format(attacks=names)
+        case Remedy.ALL:
+            return rerun_without(finding.facts.record.limiting_options(finding.facts.limit.attack))
     return REMEDIES[finding.remedy_id]
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from audit.attacks import text_of
 from audit.attacks.text import sentence_case
-from audit.errors import listed
 from audit.policy import Verdict
 from audit.policy.grounds import Remedy
+from audit.policy.reasons import rerun_without
 from audit.record import AuditRecord
 from audit.report import numbers
 from audit.report.facts.definitions import Facts, NextStep, QuestionFacts
@@ -156,11 +156,12 @@ def decides_most(facts: Facts) -> str:
     if step is None:
         return ""
     remedy = step.remedy
+    rerun = _rerun_hint(facts.record, step)
     if step.remedy_id is Remedy.ALL:
-        remedy = _rerun_hint(facts) or remedy
+        remedy = rerun or remedy
     more = ""
-    if step.documents is not None:
-        more = f" (the data set holds {step.documents:,}: {_rerun_hint(facts)})"
+    if step.documents is not None and rerun:
+        more = f" (the data set holds {step.documents:,}: {rerun})"
     return f"{_to_decide(step)}: {remedy}{more}."
 
 
@@ -170,13 +171,11 @@ def _to_decide(step: NextStep) -> str:
     return f"To decide {step.decides} of {step.open} undecided {limits}"
 
 
-def _rerun_hint(facts: Facts) -> str:
+def _rerun_hint(record: AuditRecord, step: NextStep) -> str:
     """Say without which options a scan tries all documents; empty where it tried all."""
-    options = []
-    if facts.record.share < 1:
-        options.append("--budget quick")
-    if facts.bounded:
-        options += ["--documents", "--time"]
+    options: dict[str, None] = {}
+    for attack, _ in sorted(step.limits):
+        options.update(dict.fromkeys(record.limiting_options(attack)))
     if not options:
         return ""
-    return f"rerun without {listed(options, 'and')}"
+    return rerun_without([*options])

@@ -133,6 +133,10 @@ class Commands:
                 return self.train("baselines", "--count", "3")
             case "judge anew":
                 return command_line("gate", self._place("SCAN_DIR"), "--policy", "NEW_POLICY.toml")
+        return self._trying(remedy)
+
+    def _trying(self, remedy: Remedy) -> str:
+        """Return the command that tries the countermeasure of a remedy; empty without one."""
         if not remedy.measured_by:
             return ""
         if remedy.needs_training and self.is_served:

@@ -19,7 +19,7 @@ from judged import (
     normal,
 )
 
-from audit.cards import Forgotten
+from audit.cards import Bounds, Forgotten
 from audit.measurements import LABEL_ORDER, REFUSALS, WAY_OF_WRITING, Check, Coverage
 from audit.policy.grounds import Urgency
 from audit.record import Result
@@ -145,6 +145,47 @@ def test_a_rerun_is_advised_only_where_something_is_left_untried(tried: int, adv
     result = completed(CROSSING, attack="provider_membership", coverage=coverage)
     facts = judge_facts([result], {"share": 0.25})
     assert decides_most(facts) == f"To decide 1 of 1 undecided limit: {advice}."
+
+
+MORE_DOCUMENTS = "audit more documents than the data set holds"
+HUNDRED_A_SIDE = {"member": 100, "heldout": 100}
+
+
+@pytest.mark.parametrize("unit", ["documents", "questions"])
+@pytest.mark.parametrize(
+    ("tried", "share", "bounds", "advice"),
+    [
+        pytest.param(100, 0.25, None, MORE_DOCUMENTS, id="all, quick"),
+        pytest.param(100, 0.25, Bounds(200, None, 1.0), MORE_DOCUMENTS, id="all, quick, documents"),
+        pytest.param(100, 1.0, Bounds(200, None, 1.0), MORE_DOCUMENTS, id="all, documents"),
+        pytest.param(100, 1.0, Bounds(None, 60.0, 1.0), MORE_DOCUMENTS, id="all, time"),
+        pytest.param(25, 0.25, None, "rerun without --budget quick", id="part, quick"),
+        pytest.param(
+            40, 1.0, Bounds(80, None, 1.0), "rerun without --documents", id="part, documents"
+        ),
+        pytest.param(40, 1.0, Bounds(None, 60.0, 0.4), "rerun without --time", id="part, time"),
+        pytest.param(
+            10,
+            0.25,
+            Bounds(80, None, 1.0),
+            "rerun without --budget quick and --documents",
+            id="part, quick, documents",
+        ),
+    ],
+)
+def test_a_rerun_names_only_options_that_left_something_untried(
+    unit: str, tried: int, share: float, bounds: Bounds | None, advice: str
+) -> None:
+    coverage = (Coverage("all", tried, 100, unit),)
+    result = completed(CROSSING, attack="provider_membership", coverage=coverage)
+    settings = {
+        "share": share,
+        "bounds": bounds,
+        "documents": HUNDRED_A_SIDE,
+    }
+    facts = judge_facts([result], settings)
+    assert decides_most(facts) == f"To decide 1 of 1 undecided limit: {advice}."
+    assert facts.verdict.decisions[0].remedy == advice
 
 
 def swapped(value: float, error: float, most: float, **settings: Any) -> Facts:

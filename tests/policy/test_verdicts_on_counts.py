@@ -140,7 +140,7 @@ def test_a_pass_asks_for_coverage(case, ending):
                 "undecided",
                 words=(
                     "(wide) the estimate is over",
-                    "-> rerun without --documents",
+                    "-> rerun without --budget quick",
                 ),
                 warned=0,
             ),

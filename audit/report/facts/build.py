@@ -54,7 +54,6 @@ def facts_of(
         next_step=next_step(record, verdict),
         accepted=accepted,
         outside=outside,
-        bounded=record.is_bounded,
         commands=Commands(record, verdict, called or Called()),
         signs=signs_of_training(verdict.settled),
         access=access,

@@ -398,7 +398,6 @@ class Facts:
             of the record together are held at 1 % false alarms.
         outside: measured leaks that no limit of the policy is about, the worst first; each is held
             by itself at 2.5 %.
-        bounded: whether `--documents` or `--time` left untried what the data set holds.
         signs: measured leaks that nothing but the training explains, at 1 % false alarms for all
             measurements of the record together.
         access: who can do it: each attack that ran or could have, by access to the model.
@@ -419,7 +418,6 @@ class Facts:
     next_step: NextStep | None
     accepted: tuple[MeasuredLeak, ...]
     outside: tuple[MeasuredLeak, ...]
-    bounded: bool
     signs: tuple[MeasuredLeak, ...]
     access: tuple[AccessRow, ...]
     releases: tuple[ReleaseFacts, ...]
