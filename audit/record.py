@@ -179,7 +179,10 @@ class AuditRecord:
             return options
         documents = self.corpus.documents
         n_compared = documents.get("member", 0) + documents.get("heldout", 0)
-        if self.bounds.documents is not None and self.bounds.documents < n_compared:
+        bound = self.bounds.documents
+        if bound is None:
+            bound = n_compared
+        if bound < n_compared:
             options.append("--documents")
         if self.bounds.part < 1:
             options.append("--time")
@@ -188,7 +191,9 @@ class AuditRecord:
     def limiting_options(self, attack: str) -> list[str]:
         """Return the options that left untried what the data set holds for an attack."""
         options = self._bounding_options()
-        if self.share_of(attack) < 1 and not self._tried_every_unit(attack):
+        if self.share_of(attack) == 1:
+            return options
+        if not self._tried_every_unit(attack):
             options.insert(0, "--budget quick")
         return options
 

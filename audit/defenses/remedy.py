@@ -153,3 +153,10 @@ class Remedy:
     def needs_training(self) -> bool:
         """Test whether it takes the weights of the model, or others in their place."""
         return self.effort in ("training again", "a pass over the data, and training again")
+
+    @property
+    def is_a_setting(self) -> bool:
+        """Test whether a countermeasure measures it that trains nothing."""
+        if self.needs_training:
+            return False
+        return bool(self.measured_by)

@@ -81,9 +81,9 @@ def _trying(facts: Facts) -> Action:
     texts = LABELS["actions"]
     if not commands.is_served:
         return Action(texts["try"], commands.fix())
-    remedies = [action.remedy for action in facts.actions]
-    if any(remedy.measured_by and not remedy.needs_training for remedy in remedies):
-        return Action(texts["try_served"], commands.fix())
+    for action in facts.actions:
+        if action.remedy.is_a_setting:
+            return Action(texts["try_served"], commands.fix())
     return Action(texts["fix_checkpoint"], commands.scan_checkpoint())
 
 

@@ -198,8 +198,9 @@ class Commands:
             command += [EVIDENCE_OPTION, self.called.evidence]
         line = command_line(*command)
         # What is confirmed has been trained already, and nothing trains a served model.
-        trains = trains and not self.is_served and "--confirm" not in words
-        if trains and not self._start_is_named:
+        if not trains or self.is_served or "--confirm" in words:
+            return line
+        if not self._start_is_named:
             line += BASE
         return line
 

@@ -152,7 +152,9 @@ class ScanOptions:
 
 def _is_elsewhere(place: str) -> bool:
     """Test whether a model is asked at the server of another machine."""
-    return is_address(place) and _OF_THIS_MACHINE.match(place) is None
+    if not is_address(place):
+        return False
+    return _OF_THIS_MACHINE.match(place) is None
 
 
 def check_work(options: ScanOptions) -> None:

@@ -267,8 +267,9 @@ def find_candidates(scanned: Scanned) -> list[Candidate]:
     is_weightless = served.lacks_weights(scanned.options)
     lifting = []
     for action in scanned.facts.actions:
-        lifts = served.may_lift(action.remedy, scanned.options, is_weightless=is_weightless)
-        if lifts and any(finding.state == "violated" for finding in action.findings):
+        if all(finding.state != "violated" for finding in action.findings):
+            continue
+        if served.may_lift(action.remedy, scanned.options, is_weightless=is_weightless):
             lifting.append(action)
     lifting.sort(key=lambda action: EFFORTS.index(action.remedy.effort))
     names: dict[str, None] = {}
@@ -451,8 +452,9 @@ def _none_applies(scanned: Scanned, plan: Plan) -> UsageError:
     """Return the error that no countermeasure can be tried, with the reason of each."""
     reasons = [f"{name}: {reason}" for name, reason in plan.left_out.items()]
     if served.lacks_weights(plan.options):
-        problem = f"{scanned.folder}: no countermeasure without training answers what was found"
-        return UsageError(reasons or problem, served.way_out(scanned.facts.commands))
+        if not reasons:
+            reasons.append(f"{scanned.folder}: none without training answers what was found")
+        return UsageError(reasons, served.way_out(scanned.facts.commands))
     if reasons:
         return UsageError(
             reasons, "name what the model was fine-tuned from: --reference pretrained=PATH"

@@ -16,7 +16,9 @@ def lacks_weights(options: ScanOptions) -> bool:
     """Test whether a scan is of a served model, and nobody named what it was fine-tuned from."""
     if not is_address(options.model_dir):
         return False
-    if options.start is not None or options.references.get("pretrained"):
+    if options.start is not None:
+        return False
+    if options.references.get("pretrained"):
         return False
     return manifest.load(options.data_dir).manifest.references.pretrained is None
 
@@ -31,9 +33,12 @@ def may_lift(remedy: Remedy, options: ScanOptions, *, is_weightless: bool) -> bo
     """
     if not remedy.lifts:
         return False
-    if is_address(options.model_dir) and not remedy.needs_training:
-        return True
-    return not remedy.beside_only and not is_weightless
+    if is_address(options.model_dir):
+        if remedy.is_a_setting:
+            return True
+        if is_weightless:
+            return False
+    return not remedy.beside_only
 
 
 def refuse_training(defense: Defense, options: ScanOptions, commands: Commands) -> None:
@@ -42,7 +47,9 @@ def refuse_training(defense: Defense, options: ScanOptions, commands: Commands) 
     Raises:
         UsageError: it is such, and the countermeasure trains it.
     """
-    if isinstance(defense, TrainingDefense) and lacks_weights(options):
+    if not isinstance(defense, TrainingDefense):
+        return
+    if lacks_weights(options):
         raise UsageError(
             f"{defense.name} trains weights, and a server gives none", way_out(commands)
         )
