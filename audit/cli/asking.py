@@ -131,15 +131,22 @@ def _ask_for_members(statements: Statements) -> Statements:
 
 
 def _ask(question: str, choices: Sequence[str] = ()) -> Any:
-    """Ask until the answer is one of the choices; any is, where there are none.
+    """Ask until the answer is one of the choices, or its number; any is, where there are none.
 
     Returns:
         The answer; None for an empty one.
     """
+    console.say("", HELP[f"ask.{question}"])
+    for number, choice in enumerate(choices, start=1):
+        console.say(f"  {number}. {choice}: {HELP[f'choice_of_{question}.{choice}']}")
+    console.say(f"  {HELP['ask.enter'].format(HELP[f'ask.{question}_empty'])}")
+    prompt = HELP["ask.choose"] if choices else ""
     while True:
-        answer = typer.prompt(HELP[f"ask.{question}"], default="", show_default=False).strip()
+        answer = typer.prompt(prompt, default="", show_default=False, prompt_suffix="> ").strip()
         if not answer:
             return None
         if not choices or answer in choices:
             return answer
+        if answer.isdecimal() and 0 < int(answer[:3]) <= len(choices):
+            return choices[int(answer[:3]) - 1]
         console.say(f"{answer} is none of {', '.join(choices)}")

@@ -9,6 +9,8 @@ from audit.cli import console
 from audit.cli.options import HELP, Verbose
 from audit.files import check_folder
 
+DOCTOR_WIDTHS = (14, 9)
+"""Columns of the name and of the state of a check."""
 FILES = {
     "report.pdf": "the decision report, to pass on",
     "report.html": "every number, to search in a browser",
@@ -75,11 +77,15 @@ def doctor() -> None:
 
     The output names versions, sizes and devices, but no folders and no people. You can pass it on.
     """
-    from audit.workflows.start import examine
+    from audit.workflows.start import Examination, examine
 
-    machine = examine()
-    rows = [(check.name, check.state, check.found) for check in machine.checks]
-    console.show_table("This machine", ("what", "state", "found"), rows)
+    checks = []
+    for check in examine():
+        # Row by row: a check takes seconds, and on a busy machine a minute.
+        console.show_row((check.name, check.state), check.found, DOCTOR_WIDTHS)
+        checks.append(check)
+    console.say("")
+    machine = Examination(tuple(checks))
     for check in machine.checks:
         if check.without:
             mark = "needed" if check.needed and check.state != "ok" else "optional"

@@ -82,18 +82,20 @@ class Examination:
         return all(check.state == "ok" for check in self.checks if check.needed)
 
 
-def examine() -> Examination:
-    """Check all that docaudit can use on this machine.
+def examine() -> Iterator[Check]:
+    """Yield each check of what docaudit can use on this machine, as soon as it ends.
 
     What may break down when it is loaded is loaded in processes of its own, at the same time.
     """
     with ThreadPoolExecutor() as pool:
         slow = [pool.submit(check) for check in (_torch, _transformers, _pango, _tesseract)]
         extras = pool.map(_extra, EXTRAS)
-        packages = _packages()
-        tools = [check.result() for check in slow]
-    checks = [_itself(), packages, *tools, *filter(None, extras), _folder()]
-    return Examination(tuple(checks))
+        yield _itself()
+        yield _packages()
+        for check in slow:
+            yield check.result()
+        yield from filter(None, extras)
+    yield _folder()
 
 
 def _itself() -> Check:

@@ -10,7 +10,7 @@ import pytest
 from commands import docaudit, run_python
 
 from audit.workflows import start as doctor
-from audit.workflows.start import EXTRAS, Check, Examination, examine
+from audit.workflows.start import EXTRAS, Check, examine
 
 ROOT = Path(__file__).parents[2]
 
@@ -150,9 +150,24 @@ def test_it_is_ready_unless_something_needed_is_missing(monkeypatch):
     optional = Check("a", "missing", "x", without="b", mend="c")
     needed = Check("d", "missing", "y", True, "e", "f")
     for checks, code in (((optional,), 0), ((optional, needed), 1)):
-        monkeypatch.setattr(doctor, "examine", lambda checks=checks: Examination(checks))
+        monkeypatch.setattr(doctor, "examine", lambda checks=checks: iter(checks))
         assert docaudit("doctor").exit_code == code
     assert "d (needed). Without it: e\n  f\n" in docaudit("doctor").stdout
+
+
+def test_each_row_is_printed_before_the_next_check_ends(monkeypatch):
+    printed = []
+
+    def check_in_turn():
+        yield Check("quick", "ok", "at once")
+        printed.extend(shown)
+        yield Check("slow", "ok", "after a minute")
+
+    shown = []
+    monkeypatch.setattr("audit.cli.console.show_row", lambda *row: shown.append(row))
+    monkeypatch.setattr(doctor, "examine", check_in_turn)
+    assert docaudit("doctor").exit_code == 0
+    assert printed == [(("quick", "ok"), "at once", (14, 9))]
 
 
 def test_this_machine_is_examined_without_naming_its_folders(tmp_path, monkeypatch):
@@ -163,7 +178,7 @@ def test_this_machine_is_examined_without_naming_its_folders(tmp_path, monkeypat
         torch="raise ImportError('no')",
         weasyprint="raise ImportError('no')",
     )
-    text = json.dumps(asdict(examine()))
+    text = json.dumps([asdict(check) for check in examine()])
     assert examine.__module__ not in text
     assert not [
         one

@@ -3,7 +3,7 @@
 import json
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from commands import docaudit
@@ -13,6 +13,8 @@ from typer.testing import Result
 from watching import watched
 
 from audit.cards import AuditSheet
+from audit.cli import asking
+from audit.cli.options import Assignment
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import SPLITS, Corpus
 from audit.errors import TargetError
@@ -480,6 +482,21 @@ def test_a_terminal_is_asked_and_shown_three_documents(
     assert "as nobody stated" not in ran.output
     ran = docaudit("init", bert, root, "--overwrite", input="none\n" + 10 * "\n")
     assert made(root).manifest.membership.drawn is not None, ran.output
+
+
+def test_questions_fit_80_columns_and_a_choice_is_taken_by_its_number(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("typer.prompt", lambda *_, **__: "3")
+    assert asking._ask("assigned", get_args(Assignment)) == "by-date"
+    lines = capsys.readouterr().out.splitlines()
+    assert "  1. random: by lot, as train_test_split does" in lines
+    assert "  Enter: not known, official" in lines
+    asking._ask("trained")
+    shown = capsys.readouterr().out
+    assert "Which documents was the model trained on? A file that names them, a folder of" in shown
+    assert max(len(line) for line in shown.splitlines()) <= 80
 
 
 def test_only_a_data_set_of_docaudit_is_replaced(tmp_path: Path) -> None:

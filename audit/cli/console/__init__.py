@@ -8,6 +8,7 @@ from audit.cli.console.terminal import (
     say,
     show_commands,
     show_error,
+    show_row,
     warn,
     width,
     write,

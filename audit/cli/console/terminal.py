@@ -9,7 +9,7 @@ import os
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO, TypeVar
@@ -108,6 +108,13 @@ def say(*lines: str) -> None:
     """Print lines on standard output, each folded where a person reads it in a window."""
     for line in lines:
         print_line(line)
+
+
+def show_row(cells: Sequence[str], text: str, widths: Sequence[int]) -> None:
+    """Print a row at once: cells of these widths, then a text that is folded behind them."""
+    padded = [printable(cell).ljust(width) for cell, width in zip(cells, widths, strict=True)]
+    print_line(text, lead=escape("".join(padded)))
+    sys.stdout.flush()
 
 
 def note(*lines: str) -> None:
