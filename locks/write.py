@@ -27,7 +27,7 @@ LEFT_OUT = ("dev",)
 """Extras without a lock: they are no part of an installation."""
 INSTALLED = ("pdf", "scan")
 """Extras that docaudit.txt holds, as the image does."""
-TOOLS = ("build", "cyclonedx-bom", "hatchling", "pip-audit")
+TOOLS = ("build", "cyclonedx-bom", "hatchling", "pip-audit", "twine")
 """What the gate and the release run beside docaudit, in an environment of their own."""
 ONLY_WITH_TORCH = ("torch", "triton")
 ONLY_WITH_TORCH_STARTS = ("nvidia-", "cuda-")

@@ -255,6 +255,7 @@ def test_the_image_is_pinned_runs_as_nobody_in_particular_and_gets_what_it_copie
     assert ignored[1] == "*"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
-    needed = ["pyproject.toml", "constraints.txt", "locks", "LICENSE", project["project"]["readme"]]
+    hook = project["tool"]["hatch"]["metadata"]["hooks"]["custom"]["path"]
+    needed = ["pyproject.toml", "constraints.txt", "locks", "LICENSE", "README.md", hook]
     for source in [*needed, *wheel["packages"], *wheel["force-include"]]:
         assert source.startswith(let_through), source

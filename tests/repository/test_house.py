@@ -42,8 +42,8 @@ BINARIES = {
 """By folder, the kinds of binary files that belong there."""
 AT_THE_ROOT = {
     ".dockerignore", ".gitignore", ".pre-commit-config.yaml", ".pre-commit-hooks.yaml", "CHANGELOG.md",
-    "CONTRIBUTING.md", "Dockerfile", "LICENSE", "README.md", "SECURITY.md", "action.yml", "constraints.txt",
-    "mkdocs.yml", "pyproject.toml", "setup",
+    "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "Dockerfile", "LICENSE", "README.md",
+    "SECURITY.md", "action.yml", "constraints.txt", "mkdocs.yml", "pyproject.toml", "setup",
 }  # fmt: skip
 
 
