@@ -134,8 +134,11 @@ class Scan:
         return {}
 
     def n_documents(self, split: str) -> int:
-        """Count the documents of a split."""
-        return sum(document["split"] == split for document in self.documents.values())
+        """Count the documents of a split, without those that the record counts as left out."""
+        corpus = self.record["corpus"]
+        n_left_out = corpus["near_copies"].get(split, 0) + corpus["unread"].get(split, 0)
+        n_labelled = sum(document["split"] == split for document in self.documents.values())
+        return n_labelled - int(n_left_out)
 
     def entity(self, name: str, entity_id: str) -> dict[str, Any]:
         """Return an entity of a document."""
