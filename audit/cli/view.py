@@ -16,6 +16,7 @@ import typer
 from audit.cli import console
 from audit.cli.options import HELP, PolicyName
 from audit.errors import DocauditError, UsageError
+from audit.failures import class_and_place
 
 if TYPE_CHECKING:
     from audit.workflows.view import Page, View
@@ -128,6 +129,13 @@ class _PageServer(ThreadingHTTPServer):
         """
         with self._drawing:
             return self._scans.page().html.encode("utf-8", errors="replace")
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Tell class and place of an error; its message can hold a name of the owner's."""
+        error = sys.exception()
+        # A browser may leave before it has read the page.
+        if error is not None and not isinstance(error, ConnectionError):
+            console.warn(class_and_place(error))
 
     def is_named(self, host: str) -> bool:
         """Test whether a request calls the server by a name of this machine."""
