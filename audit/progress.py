@@ -19,6 +19,9 @@ class Progress:
     def stage(self, name: str, total: int = 0) -> None:
         """Begin a stage of `total` steps, 0 where nobody counts them; the one before it is over."""
 
+    def expect(self, steps: int) -> None:
+        """Expect so many steps of later stages; the time left of the present one counts them."""
+
     def advance(self, steps: int = 1) -> None:
         """Count steps that are done."""
 

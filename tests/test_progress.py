@@ -71,6 +71,29 @@ def test_the_time_left_is_that_of_the_stage_and_an_early_one_is_not_too_short(mo
     ]
 
 
+def test_the_time_left_is_of_all_stages_that_are_expected(monkeypatch):
+    clock = Clock()
+    reporter, log = plain_log(monkeypatch, clock)
+    with reporter as progress:
+        progress.stage("attack 1 of 3 (Restoring blacked-out values)", 100)
+        progress.expect(300)
+        clock.now += 60
+        progress.advance(50)
+        clock.now += 60
+        progress.advance(50)
+        progress.stage("attack 3 of 3 (Distinguishing training documents)", 100)
+        clock.now += 60
+        progress.advance(50)
+        clock.now += 60
+        progress.advance(50)
+    assert [line.partition(": ")[2] for line in log.getvalue().splitlines()] == [
+        "50 of 100, 60 s, about 7 min left in all",
+        "100 of 100, 2 min",
+        "50 of 100, 60 s, about 60 s left",
+        "100 of 100, 2 min",
+    ]
+
+
 def test_a_log_names_at_once_what_is_opened(monkeypatch):
     reporter, log = plain_log(monkeypatch, Clock())
     reporter.stage("opening the model")

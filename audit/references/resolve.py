@@ -109,6 +109,19 @@ class ReferencePlan:
         self.train(Path(), recipe=Recipe(), device=device, watch=watch)
         return watch.time_since(began).of()
 
+    def lacks(self, need: str, target: Checkpoint) -> bool:
+        """Tell whether a reference that an attack needs is neither given nor trained by the scan.
+
+        Args:
+            need: name of the reference.
+            target: the audited checkpoint.
+        """
+        if need == "baselines":
+            return not _has_baselines(self.same_kind)
+        if need == "auxiliary" and load.takes_public_model(target):
+            return self.auxiliary is None and self.train is None
+        return False
+
 
 def prepare(
     needs: Collection[str],

@@ -67,6 +67,7 @@ def run_trials(
     journal = opened.journal
     todo = [trial for trial in planned.trials if trial.id not in journal.outcomes]
     progress.stage(session.stage_of(planned.attack), len(todo))
+    progress.expect(session.steps_after(planned.attack))
     source = work_source(session, planned, loaded)
     # Closed at once when the journal fails: an engine may hold processes and files.
     with closing(session.engine.run(source, todo)) as outcomes:

@@ -65,6 +65,10 @@ class Labelled(Progress):
         """Begin a stage of the progress, with the name of the scan before its own."""
         self.progress.stage(f"{self.label}: {name}", total)
 
+    def expect(self, steps: int) -> None:
+        """Expect steps of later stages."""
+        self.progress.expect(steps)
+
     def advance(self, steps: int = 1) -> None:
         """Advance the progress."""
         self.progress.advance(steps)

@@ -111,7 +111,32 @@ class Session:
     def stage_of(self, attack: Attack) -> str:
         """Name an attack for its progress, with its place among those that run."""
         title = text_of(attack.name).title or attack.name
-        return f"attack {1 + self.attacks.index(attack)} of {len(self.attacks)} ({title})"
+        attacks = self.running_attacks
+        if attack not in attacks:
+            return f"attack ({title})"
+        return f"attack {1 + attacks.index(attack)} of {len(attacks)} ({title})"
+
+    @property
+    def running_attacks(self) -> list[Attack]:
+        """Return the attacks that run, as far as the opening of the scan tells."""
+        return [attack for attack in self.attacks if self._runs(attack)]
+
+    def _runs(self, attack: Attack) -> bool:
+        """Tell whether an attack finds something to try, and has the references that it needs."""
+        if attack not in self.listing.attacks or not self.listing.trials.get(attack.name):
+            return False
+        return not any(self.prepared.lacks(need, self.target) for need in attack.needs)
+
+    def steps_after(self, attack: Attack) -> int:
+        """Count the trials of the attacks that run after this one."""
+        attacks = self.running_attacks
+        if attack not in attacks:
+            return 0
+        n_trials = 0
+        for later in attacks[attacks.index(attack) + 1 :]:
+            trials = self.listing.trials[later.name]
+            n_trials += len(self.sampling.sample(later.name, trials))
+        return n_trials
 
     def trials_of(self, attack: Attack, case: Case) -> Sequence[Trial]:
         """Return all that an attack can try of a case of this session."""

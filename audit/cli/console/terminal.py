@@ -292,6 +292,7 @@ class Reporter(Progress):
         self._log = is_log(stderr=True)
         self._name = ""
         self._total = 0
+        self._ahead = 0
         self._done = 0
         self._began = self._printed = clock()
         self._bars: Bars | None = None
@@ -329,6 +330,7 @@ class Reporter(Progress):
         self._finish_stage()
         self._name = printable(name)
         self._total = total
+        self._ahead = 0
         self._done = 0
         self._began = self._printed = self._clock()
         if not (self._quiet or self._log):
@@ -339,6 +341,10 @@ class Reporter(Progress):
             gc.freeze()
             gc.enable()
 
+    def expect(self, steps: int) -> None:
+        """Count steps of later stages in the time that is left."""
+        self._ahead = steps
+
     def advance(self, steps: int = 1) -> None:
         """Count finished steps of the stage, in the bar or as a line of the log."""
         self._done += steps
@@ -348,10 +354,10 @@ class Reporter(Progress):
             self._print_log_line(f"{self._name}: {self}")
 
     def __str__(self) -> str:
-        """Return how far the stage is; the time left follows from its own steps alone.
+        """Return how far the stage is; the time left follows from the pace of its own steps.
 
-        Many steps may be under way when few are done, so that an early estimate is too long rather
-        than too short.
+        That time is of the whole scan where steps of later stages are expected. Many steps may be
+        under way when few are done, so that an early estimate is too long rather than too short.
         """
         seconds = self._clock() - self._began
         steps = f"{self._done:,} of {self._total:,}, " if self._total else ""
@@ -359,8 +365,11 @@ class Reporter(Progress):
         is_early = self._done < 0.1 * self._total
         if 0 < self._done < self._total and (seconds >= LOG_SECONDS or not is_early):
             accuracy = "up to" if is_early else "about"
-            seconds_left = seconds * (self._total - self._done) / self._done
+            steps_left = self._total - self._done + self._ahead
+            seconds_left = seconds * steps_left / self._done
             left = f", {accuracy} {duration(seconds_left)} left"
+            if self._ahead:
+                left += " in all"
         return f"{steps}{duration(seconds)}{left}"
 
     def _is_line_due(self) -> bool:
