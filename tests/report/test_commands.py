@@ -9,6 +9,8 @@ import pytest
 
 from audit.cards import NO_MODEL, SERVED
 from audit.defenses.remedy import Remedy
+from audit.policy.grounds import Remedy as Remedies
+from audit.policy.reasons import REMEDIES
 from audit.report.commands import Called, Commands, left_to_put_in, put_in
 from audit.workflows.options import ScanOptions
 
@@ -122,4 +124,13 @@ def test_names_in_a_sentence_are_put_in_as_a_shell_reads_them():
     text = "docaudit plan DATA_DIR --policy POLICY.toml, not NEW_POLICY.toml"
     assert put_in(text, places) == (
         "docaudit plan 'my data' --policy own.toml, not NEW_POLICY.toml"
+    )
+
+
+def test_who_is_sent_from_a_server_to_its_weights_is_not_sent_back_to_the_server():
+    server = Called({"MODEL_DIR": "http://127.0.0.1:8000/v1#name", "DATA_DIR": "data"})
+    advice = put_in(REMEDIES[Remedies.AUDIT_WEIGHTS], server.places)
+    assert advice.endswith("docaudit scan CHECKPOINT_DIR data")
+    assert left_to_put_in(advice) == (
+        "put in for CHECKPOINT_DIR the folder of the checkpoint behind the server"
     )
