@@ -148,7 +148,7 @@ def show_verdict(
         closing=[*ending, *_report_line(out)],
         verdicts=_stamped_lines(verdict, facts, decides_exit=decides_exit),
     )
-    _show_worst_limits(verdict, record, shown_ending.height, verbose=verbose)
+    _show_worst_limits(verdict, facts, shown_ending.height, verbose=verbose)
     _show_ending(shown_ending)
 
 
@@ -199,13 +199,13 @@ def _stamped_lines(verdict: Verdict, facts: Facts | None, *, decides_exit: bool)
 
 
 def _show_worst_limits(
-    verdict: Verdict, record: AuditRecord | None, height: int, *, verbose: bool
+    verdict: Verdict, facts: Facts | None, height: int, *, verbose: bool
 ) -> None:
     """Print the worst limits as far as the lines reach, and count the others.
 
     Args:
         verdict: to show.
-        record: that was judged.
+        facts: facts of the record that was judged; None without a record.
         height: lines that are taken below.
         verbose: whether all limits stand above.
     """
@@ -224,10 +224,11 @@ def _show_worst_limits(
         return f"{'Also' if verbose else '-v shows'} {', '.join(parts)}."
 
     room = SUMMARY_LINES - height
-    rows = _worst_rows(limits, room - _count_lines(left_out(0)))
+    rows = _worst_rows(limits, facts, room - _count_lines(left_out(0)))
     if len(rows) < len(limits):
-        rows = _worst_rows(limits, room - _count_lines(left_out(len(limits))))
+        rows = _worst_rows(limits, facts, room - _count_lines(left_out(len(limits))))
     if rows:
+        record = facts.record if facts else None
         labelled = [(name_documents(record, label), value, most) for label, value, most in rows]
         show_table("", (word, "measured", "limit"), labelled, spaced=False)
     line = left_out(len(limits) - len(rows))
@@ -267,15 +268,20 @@ def _count_lines(text: str) -> int:
     return fold_line(printable(text), width).count("\n") + 1
 
 
-def _worst_rows(limits: Sequence[Decision], room: int) -> list[tuple[str, str, str]]:
+def _worst_rows(
+    limits: Sequence[Decision], facts: Facts | None, room: int
+) -> list[tuple[str, str, str]]:
     """Return rows for limits of one outcome, as far as the lines reach.
 
-    The first limit of each attack comes before others.
+    The first limit of each attack comes before others, and is never left out.
     """
     if not limits:
         return []
     first = _first_of_each_attack(limits)
-    rows = [_summary_row(decision, leads=place in first) for place, decision in enumerate(limits)]
+    rows = []
+    for place, decision in enumerate(limits):
+        label, value, most = _summary_row(decision, leads=place in first)
+        rows.append((f"{label}{_counts_of(decision, facts)}", value, most))
     ranked = sorted(
         range(len(limits)), key=lambda place: (place not in first, -_relative_excess(limits[place]))
     )
@@ -284,7 +290,7 @@ def _worst_rows(limits: Sequence[Decision], room: int) -> list[tuple[str, str, s
     room -= 1  # the heading
     for place in ranked:
         room -= fold_line(rows[place][0], width).count("\n") + 1
-        if room >= 0 or not fitting:
+        if room >= 0 or place in first:
             fitting.add(place)
     return [row for place, row in enumerate(rows) if place in fitting]
 
@@ -333,6 +339,18 @@ def _summary_row(decision: Decision, *, leads: bool) -> tuple[str, str, str]:
         if decision.outcome == "undecided":
             value += f"{_interval(decision, measured)}{_unconfirmed(decision)}"
     return printable(label), value, _bound(limit)
+
+
+def _counts_of(decision: Decision, facts: Facts | None) -> str:
+    """Write the counts behind an exceeded difference of shares; empty behind other numbers."""
+    if facts is None or decision.outcome != "violated":
+        return ""
+    row = facts.by_attack.get(decision.limit.attack)
+    if row is None or row.deciding != decision:
+        return ""
+    if row.trained is None or row.unseen is None:
+        return ""
+    return f" ({numbers.reached(row.trained)}, unseen {numbers.reached(row.unseen)})"
 
 
 def _value(decision: Decision, measured: Estimate) -> str:
