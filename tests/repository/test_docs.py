@@ -24,6 +24,7 @@ DOCS = ROOT / "docs"
 README = ROOT / "README.md"
 GENERATOR = runpy.run_path(str(DOCS / "generate.py"))
 GENERATED = GENERATOR["pages"]() | {"gallery/index.md": ""}
+GUIDES = sorted((DOCS / "guides").glob("*.md"))
 PAGES = sorted({*DOCS.rglob("*.md"), *(DOCS / name for name in GENERATED)})
 TEXTS = [
     README,
@@ -132,6 +133,19 @@ def test_toml_and_json_can_be_read(path):
         tomllib.loads(block)
     for line in (line for block in blocks(path, "json") for line in block.splitlines()):
         json.loads(line)
+
+
+@pytest.mark.parametrize("start", [README, DOCS / "index.md"], ids=name_of)
+def test_the_first_pages_link_every_guide(start):
+    linked = {(start.parent / first).resolve() for first, _ in LINK.findall(prose(start))}
+    assert len(GUIDES) == 6
+    assert {*GUIDES} <= linked
+
+
+@pytest.mark.parametrize("path", GUIDES, ids=name_of)
+def test_a_guide_leads_from_files_over_at_most_four_commands_to_a_verdict(path):
+    assert {"Your files", "Commands", "Typical mistakes", "Next"} <= {*headings(path)}
+    assert 2 <= len(docaudit_commands(path)) <= 4
 
 
 def test_the_manifest_that_is_shown_is_a_valid_one():
