@@ -1,8 +1,8 @@
-"""The package of `docs/extending.md`, installed beside docaudit: every command has what it adds."""
+"""The package of `examples/extension`, installed beside docaudit: commands have what it adds."""
 
 import json
 import os
-import re
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -19,23 +19,20 @@ from audit.corpus import manifest as manifests
 ROOT = Path(__file__).parents[2]
 Outputs = dict[str, tuple[int, str]]
 """Exit code and output of every command, by name."""
-BLOCK = re.compile(r"```(?:python|toml)\n# (?P<path>acme/\w+\.\w+)\n(?P<code>.*?)```", re.S)
-ENTRY_POINTS = re.compile(r"```toml\n(?P<text>\[project\.entry-points.*?)```", re.S)
+EXAMPLE = ROOT / "examples" / "extension"
 
 
-def install(page: str, folder: Path) -> list[str]:
-    """Install the package of the page, as pip would, into a folder for `PYTHONPATH`.
+def install(folder: Path) -> list[str]:
+    """Install the example package, as pip would, into a folder for `PYTHONPATH`.
 
     Return the names of its items.
     """
-    (folder / "acme").mkdir()
-    for match in BLOCK.finditer(page):
-        (folder / match["path"]).write_text(match["code"])
+    shutil.copytree(EXAMPLE / "acme", folder / "acme")
     metadata = folder / "acme-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
-    (stated,) = ENTRY_POINTS.finditer(page)
-    groups = tomllib.loads(stated["text"])["project"]["entry-points"]
+    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
+    groups = project["entry-points"]
     lines = [
         f"[{group}]\n" + "".join(f"{key} = {value}\n" for key, value in own.items())
         for group, own in groups.items()
@@ -45,7 +42,7 @@ def install(page: str, folder: Path) -> list[str]:
 
 
 def within(folder: Path) -> dict[str, object]:
-    """What runs Python with the package of the page on its path."""
+    """What runs Python with the example package on its path."""
     paths = os.pathsep.join([str(folder), str(ROOT), os.environ.get("PYTHONPATH", "")])
     return {"cwd": folder, "env": {**os.environ, "PYTHONPATH": paths, "COLUMNS": "1000"}}
 
@@ -83,9 +80,9 @@ def make_export(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the package of the page, and with what its commands work on."""
+    """A folder with the example package, and with what its commands work on."""
     made = tmp_path_factory.mktemp("extended")
-    installed = install((ROOT / "docs" / "extending.md").read_text(), made)
+    installed = install(made)
     assert installed == [
         "loss_gap",
         "coarse-layoutlm",

@@ -1,0 +1,1 @@
+"""An example of each part that a package can add to docaudit."""
