@@ -13,6 +13,7 @@ found, and `evaluate` judges it by another policy. Errors that the caller can me
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,6 +24,7 @@ from audit.extensions.hub import fetch, network
 from audit.progress import Progress, observed_by
 
 if TYPE_CHECKING:
+    from audit import record as records
     from audit.workflows.scan import ScanResult
     from docaudit.types import AuditRecord, Corpus, Policy, Verdict
 
@@ -138,8 +140,10 @@ def scan(
     with network(allowed=False), observed_by(observer):
         observer.stage("opening the model and the data set")
         from audit.workflows.scan import run
+        from docaudit.types import AuditRecord, Verdict
 
-        return run(options, chosen, observer)
+        result = run(options, chosen, observer)
+    return replace(result, record=AuditRecord.of(result.record), verdict=Verdict.of(result.verdict))
 
 
 class _CallbackProgress(Progress):
@@ -170,11 +174,12 @@ def load_record(path: Place) -> AuditRecord:
         RecordError: there is none, or another version of docaudit wrote it.
     """
     from audit.record import read
+    from docaudit.types import AuditRecord
 
-    return read(Path(path))
+    return AuditRecord.of(read(Path(path)))
 
 
-def evaluate(record: AuditRecord, policy: Policy | Place = "default") -> Verdict:
+def evaluate(record: records.AuditRecord, policy: Policy | Place = "default") -> Verdict:
     """Judge a record by a policy, without another scan.
 
     Args:
@@ -190,5 +195,7 @@ def evaluate(record: AuditRecord, policy: Policy | Place = "default") -> Verdict
     from audit.policy import evaluate as judge
     from audit.policy import today
     from audit.workflows.gate import load_policy
+    from docaudit.types import AuditRecord, Verdict
 
-    return judge(record, load_policy(policy, complete=False), today())
+    plain = AuditRecord.of(record).plain()
+    return Verdict.of(judge(plain, load_policy(policy, complete=False), today()))

@@ -100,6 +100,16 @@ def render_text(
         return plain.get_template(template).render(**values)
 
 
+def render_html(template: str, **values: object) -> str:
+    """Draw a template as HTML; every value in it is escaped.
+
+    Raises:
+        RenderError: the template is missing or broken.
+    """
+    with template_errors():
+        return environment().get_template(template).render(**values)
+
+
 def render_lines(template: str, **values: object) -> list[str]:
     """Draw a template as lines for a terminal.
 

@@ -53,6 +53,12 @@ class ScanResult:
         paths = {name: self.out / name for name in ("record.json", *NAMES)}
         return {name: path for name, path in paths.items() if path.exists()}
 
+    def _repr_html_(self) -> str:
+        """Show the verdict in a notebook."""
+        from audit.report.notebook import verdict_html
+
+        return verdict_html(self.verdict)
+
 
 @dataclass(frozen=True)
 class Labelled(Progress):

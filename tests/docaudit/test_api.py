@@ -170,9 +170,12 @@ def test_a_scan_is_offline_whatever_the_environment_says(
 ):
     offline = []
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(
-        "audit.workflows.scan.run", lambda *_: offline.append(constants.HF_HUB_OFFLINE)
-    )
+
+    def run(*_):
+        offline.append(constants.HF_HUB_OFFLINE)
+        return scanned[0]
+
+    monkeypatch.setattr("audit.workflows.scan.run", run)
     scan(checkpoint(tmp_path / "model"), tiny_corpus, out=tmp_path / "out")
     assert (offline, constants.HF_HUB_OFFLINE) == ([True], False)
 

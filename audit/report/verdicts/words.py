@@ -14,7 +14,7 @@ from audit.report.leaks import headline, notes
 from audit.report.residual import unexamined
 from audit.report.verdicts import Check, Judged, bound
 
-_MARKS: dict[Outcome, str] = {"violated": "❌", "undecided": "⚠️", "waived": "🟡", "passed": "✅"}
+MARKS: dict[Outcome, str] = {"violated": "❌", "undecided": "⚠️", "waived": "🟡", "passed": "✅"}
 """Of the outcomes of limits that were examined, the worst first."""
 _COLOURS = {"violated": "red", "undecided": "yellow", "waived": "orange", "passed": "green"}
 """Of a badge, by the outcome that decides."""
@@ -30,7 +30,7 @@ def as_markdown(judged: Judged) -> str:
     return _render(
         "verdict.md",
         judged,
-        marks=_MARKS,
+        marks=MARKS,
         examined=_examined_checks(checks),
         unexamined=_unexamined_metrics(checks),
         access=access_view(judged.facts),
@@ -66,11 +66,11 @@ def _render(template: str, judged: Judged, **values: object) -> str:
         template,
         record=judged.record,
         verdict=judged.verdict,
-        mark=_MARKS[judged.facts.outcome],
+        mark=MARKS[judged.facts.outcome],
         answer=answer(judged.facts),
         headline=headline(judged.facts),
         questions=question_rows(judged.facts),
-        outcome_marks=_MARKS,
+        outcome_marks=MARKS,
         **values,
     )
 
@@ -78,7 +78,7 @@ def _render(template: str, judged: Judged, **values: object) -> str:
 def _examined_checks(checks: Sequence[Check]) -> list[Check]:
     """List the limits that were examined, the worst outcome first."""
     listed: list[Check] = []
-    for outcome in _MARKS:
+    for outcome in MARKS:
         listed += [check for check in checks if check.outcome == outcome]
     return listed
 
@@ -87,7 +87,7 @@ def _unexamined_metrics(checks: Sequence[Check]) -> dict[tuple[str, str], list[s
     """Group the limits that were not examined by attack and reason."""
     metrics: dict[tuple[str, str], list[str]] = {}
     for check in checks:
-        if check.outcome not in _MARKS:
+        if check.outcome not in MARKS:
             metrics.setdefault((check.attack, check.sentence), []).append(check.metric)
     return metrics
 
