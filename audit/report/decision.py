@@ -343,7 +343,13 @@ def _number_with_interval(decision: Decision, measured: Estimate) -> str:
     if not between:
         between = numbers.between(measured, form, digits).replace(" to ", "–")
     amount = f"{numbers.amount(measured, form, digits)} ({between})"
-    return f"leak: {amount}" if form == "points" else amount
+    if form == "points":
+        return f"leak: {amount}"
+    text = text_of(decision.limit.attack).metric(decision.limit.metric)
+    if form == "share" and not text.counted:
+        # Beside a count of another share it would read like a contradiction.
+        return f"{text.short.lower()}: {amount}"
+    return amount
 
 
 def _limit_text(decision: Decision, measured: Estimate) -> str:

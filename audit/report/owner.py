@@ -14,7 +14,7 @@ from audit.report.labels import LABELS
 
 LONGEST_TITLE = 64
 """Signs of a title: two lines of page one."""
-LONGEST_FACT = 40
+LONGEST_FACT = 90
 """Signs of a fact on page one; page two has the whole of it."""
 WORDS = LABELS["owner"]
 
