@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -21,6 +22,8 @@ SLOW = 0.5
 BUSY_EVERY = 10
 FAILS_EVERY = 7
 STOPS_AFTER = 30
+SCANNED = ("memoriser", "twin")
+"""Names of the models that scans audit."""
 """Questions after which a server stops, until it is started again."""
 Reply = tuple[int, Any, Mapping[str, str]]
 Fault = Callable[[str, Any], Reply | None]
@@ -110,8 +113,8 @@ def refusing() -> Fault:
 
 
 def stopping() -> Fault:
-    """Make a server that stops once, and answers again when it is started: asked for its models."""
-    numbers = itertools.count(1)
+    """Make a server that stops once a scan, and answers again when asked for its models."""
+    n_asked: Counter[str] = Counter()
     stopped = [False]
 
     def fault(path: str, body: Any) -> Reply | None:
@@ -119,7 +122,10 @@ def stopping() -> Fault:
         if body is None:
             stopped[0] = False
             return None
-        if next(numbers) == STOPS_AFTER:
+        model = str(body.get("model"))
+        n_asked[model] += 1
+        # Counted by model: the stop of one scan does not spare the next one.
+        if model in SCANNED and n_asked[model] == STOPS_AFTER:
             stopped[0] = True
         return FAILED if stopped[0] else None
 
