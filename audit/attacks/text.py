@@ -223,8 +223,8 @@ class AttackText(StrictModel):
             unseen documents.
         consequence_of: the measurements of these counts, on training documents first; for planted
             secrets and control.
-        headline: one sentence for page one on a leak over a limit, with places for counts on
-            training documents; empty where the attack gives no values back.
+        headline: one sentence for page one on a leak over a limit, with places for who attacks and
+            for counts on training documents; empty where the attack gives no values back.
         of_pairs: one sentence on an area, with a place for the share of pairs that it is.
         difference: the metric that is the difference of these counts as shares, less what no
             memory explains; empty where none is.
@@ -256,7 +256,7 @@ class AttackText(StrictModel):
     short_question: str = Field("", pattern=r"^(\S+( |$)){0,12}$")
     consequence: str = Field("", pattern=r"^([^{}]|\{(n|of)_(member|heldout)\})*$")
     consequence_of: tuple[str, ...] = ()
-    headline: str = Field("", pattern=r"^([^{}]|\{(n|of)_member\})*$")
+    headline: str = Field("", pattern=r"^([^{}]|\{((n|of)_member|who)\})*$")
     of_pairs: str = Field("", pattern=r"^([^{}]|\{share\})*$")
     difference: str = ""
     power: str | None = None

@@ -3,7 +3,7 @@
 For page one and for a terminal.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from audit.attacks import text_of
 from audit.attacks.text import sentence_case
@@ -17,6 +17,8 @@ from audit.report.labels import LABELS
 from audit.report.numbers import NBSP, interval, reached, show
 from audit.report.sentences import finding_sentence
 
+HOLDERS = LABELS["holders"]
+
 
 def headline(facts: Facts) -> str:
     """Return the answer in a sentence: what an attacker can do, or what the limits say."""
@@ -28,9 +30,10 @@ def headline(facts: Facts) -> str:
     if facts.outcome not in ("violated", "waived"):
         return words[f"{facts.outcome} {subject}"].format(policy=verdict.policy)
     kind = subject
+    who = _holder(facts.rows_on_model)
     if subject == "model":
         kind = "extracting" if facts.gives_values_back else "recognising"
-    sentence = _counted_headline(facts) or words[f"violated {kind}"]
+    sentence = _counted_headline(facts) or words[f"violated {kind}"].format(who=who)
     if facts.outcome == "waived":
         return f"{sentence} {sentence_case(_name_waivers(verdict))}."
     return sentence
@@ -57,7 +60,17 @@ def _counted_headline(facts: Facts) -> str:
         return ""
     n_member = f"{numbers.exact_count(row.trained):,}"
     template = text_of(row.attack).headline
-    return template.format(n_member=n_member, of_member=f"{row.trained.n:,}")
+    who = _holder([row])
+    return template.format(who=who, n_member=n_member, of_member=f"{row.trained.n:,}")
+
+
+def _holder(rows: Sequence[QuestionFacts]) -> str:
+    """Say who attacks, by what the first attack needs whose leak is confirmed."""
+    for row in rows:
+        threat = text_of(row.attack).threat
+        if row.leaks and threat is not None:
+            return HOLDERS[threat.access]
+    return HOLDERS["weights"]
 
 
 def _subject(facts: Facts) -> str:

@@ -8,11 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from audit.attacks import text_of
-from audit.attacks.figure_text import Form
-from audit.attacks.text import ACCESS_LABELS, CATEGORY_LABELS
+from audit.attacks.text import ACCESS_LABELS, CATEGORY_LABELS, sentence_case
 from audit.errors import listed
-from audit.measurements import Estimate
-from audit.policy import Decision, Overall, Verdict
+from audit.policy import Overall, Verdict
 from audit.policy.alarms import Alarm
 from audit.record import AuditRecord
 from audit.report import numbers
@@ -20,61 +18,24 @@ from audit.report.access import recipients_sentence
 from audit.report.answer import explanation, headline, headline_row
 from audit.report.facts.actions import Recommendation
 from audit.report.facts.definitions import Facts, KindFacts, QuestionFacts
-from audit.report.facts.scale import ScaleFacts
 from audit.report.labels import LABELS
 from audit.report.leaks import findings_outside, looser_policy
 from audit.report.owner import OwnerFact, Title, owner_facts, title_of
+from audit.report.questions import Question, question_row
 from audit.report.residual import unexamined
 from audit.report.room import LINES, Room, Words, share_out
-from audit.report.tables import RAN_LABELS, DecisionRow, decision_row
 
 MOST_CONSEQUENCES = 2
-UNITS = {"fields": "values", "documents": "training documents"}
-"""What page one calls units of the documents of training."""
 VALUES = "values_identified"
 """The metric that estimates how many values of all training documents come back."""
 FILLER = "words "
 DECLARED_WORDS = 42
 LEGEND_WORDS = 18
+TEXT_WORDS = 16
 FALSE_ALARM_WORDS = 11
 HEADING_WORDS = 7
 """Length of sentences of the page that the template writes."""
 STAMPS = LABELS["stamps"]
-
-
-@dataclass(frozen=True)
-class Question:
-    """Hold one row of page one: what an attacker tries, what the attack reached, and the limit.
-
-    Attributes:
-        outcome: the worst of the attack's limits; empty where none limits it.
-        word: the outcome in one word.
-        trained, unseen: what the attack reached on training and on unseen documents; empty where it
-            counts nothing.
-        without: what somebody reaches on training documents without the model.
-        tried: what the attack tried of what there is; empty where nothing counts that.
-        reached: the number that the limit is about, with its interval.
-        limit: the limit that decides; empty where nothing was measured for it.
-        others: how many other limits of the attack came out so; empty where none did.
-        row: the limit that decides; None where nothing was measured for it.
-        scale: where both sides and the limit lie between 0 and 100 %; None where it is no share.
-        note: why the numbers decide nothing, or that they are about the text; often empty.
-    """
-
-    attack: str
-    question: str
-    outcome: str
-    word: str
-    trained: str
-    unseen: str
-    without: str
-    tried: str
-    reached: str
-    row: DecisionRow | None
-    scale: ScaleFacts | None
-    limit: str
-    others: str
-    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -132,6 +93,7 @@ class DecisionView:
     questions: tuple[Question, ...]
     leak: str
     more_questions: int
+    text_note: str
     mend_first: Alarm | None
     actions: tuple[Recommendation, ...]
     meanwhile: tuple[Recommendation, ...]
@@ -172,23 +134,31 @@ def decision_view(facts: Facts, n_lines: float = LINES) -> DecisionView:
         explanation=_explanation(facts),
         counts=words.tally,
         questions=tuple(questions[: room.rows]),
-        leak=_leak_sentence(facts.rows[: room.rows]),
+        leak=_leak_sentence(facts.rows_on_model[: room.rows]),
         more_questions=max(0, len(questions) - room.rows),
+        text_note=_text_note(facts),
         mend_first=facts.alarm,
-        actions=facts.lifting[: _room_beside_alarm(room, facts)],
+        actions=facts.lifting_model[: _room_beside_alarm(room, facts)],
         meanwhile=facts.limiting_access[:1],
         in_column=room.in_column,
         attacker=_attacker(facts),
         kinds=tuple(_kind_rows(facts, room)),
         kinds_sum=words.kinds_sum,
-        untested_recipients=recipients_sentence(facts, "neither", only="not tested"),
+        untested_recipients=_untested_recipients(facts),
         not_tested=not_tested,
     )
 
 
 def question_rows(facts: Facts) -> list[Question]:
-    """Lay out the question of every attack that ran, the worst first."""
-    return [_question(facts, row) for row in facts.rows]
+    """Lay out the question of every attack on the model that ran, the worst first."""
+    return [question_row(facts, row) for row in facts.rows_on_model]
+
+
+def _untested_recipients(facts: Facts) -> str:
+    """Say that those who get the model were not tested, unless the answer does so under a leak."""
+    if any(row.leaks for row in facts.rows_on_model):
+        return ""
+    return recipients_sentence(facts, "neither", only="not tested")
 
 
 def _explanation(facts: Facts) -> str:
@@ -217,7 +187,7 @@ def _words(facts: Facts, questions: Sequence[Question], not_tested: Sequence[str
         rows=[(question.question, question.tried, question.note) for question in questions],
         n_kinds=sum(kind.came_back > 0 for kind in facts.kinds),
         kinds_sum=_kinds_sum(facts),
-        actions=[*_alarm_in_short(facts), *(action.in_short for action in facts.lifting)],
+        actions=[*_alarm_in_short(facts), *(action.in_short for action in facts.lifting_model)],
         until_then="".join(action.in_short for action in facts.limiting_access[:1]),
         not_said="; ".join(not_tested) + FILLER * DECLARED_WORDS,
     )
@@ -270,40 +240,29 @@ def _notes_of_page(facts: Facts) -> Iterator[str]:
     """Yield the paragraphs that take the width of the page, as long as the page has them."""
     verdict = facts.verdict
     yield f"{FILLER * HEADING_WORDS} {_attacker(facts)}"
-    yield f"{_leak_sentence(facts.rows)} {FILLER * FALSE_ALARM_WORDS}"
+    yield f"{_leak_sentence(facts.rows_on_model)} {FILLER * FALSE_ALARM_WORDS}"
     if verdict.text and facts.record.target.is_model:
-        yield f"{verdict.text_reason} {FILLER * LEGEND_WORDS}"
+        yield f"{_text_note(facts)} {FILLER * TEXT_WORDS}"
     if facts.leaves_findings:
         yield FILLER * LEGEND_WORDS
 
 
-def _question(facts: Facts, row: QuestionFacts) -> Question:
-    """Lay out the question of an attack for page one: both sides' numbers, outcome and limits."""
-    text = text_of(row.attack)
-    trained, unseen = _side_texts(row)
-    reached = ""
-    limit = ""
-    limit_row = None
-    if row.deciding is not None and row.measured is not None:
-        reached = _number_with_interval(row.deciding, row.measured)
-        limit = _limit_text(row.deciding, row.measured)
-        limit_row = decision_row(row.deciding, text)
-    return Question(
-        attack=row.attack,
-        question=text.short_question or text.title or row.attack,
-        outcome=row.outcome,
-        word=RAN_LABELS[row.outcome],
-        trained=trained,
-        unseen=unseen,
-        without=_without_text(row),
-        tried=_tried_text(row),
-        reached=reached,
-        row=limit_row,
-        scale=row.scale,
-        limit=limit,
-        others=_others_text(row),
-        note=_note_on_row(facts, row),
-    )
+def _text_note(facts: Facts) -> str:
+    """Say what the text of the documents gives away without the model, and what to do about it.
+
+    Empty where no limit is on the text of a model's documents.
+    """
+    verdict = facts.verdict
+    if verdict.text is None or not facts.record.target.is_model:
+        return ""
+    words = LABELS["text"]
+    sentences = [f"{sentence_case(verdict.text_reason)}."]
+    sentences += filter(None, map(_reached_sentence, facts.rows_on_text))
+    sentences.append(words["counted" if verdict.text_counts else "aside"])
+    action = facts.action_on_text
+    if action is not None:
+        sentences.append(words["action"].format(action=action.remedy.name))
+    return " ".join(sentences)
 
 
 def _leak_sentence(rows: Sequence[QuestionFacts]) -> str:
@@ -319,132 +278,21 @@ def _leak_sentence(rows: Sequence[QuestionFacts]) -> str:
     return words["less in rows"].format(rows=places)
 
 
-def _note_on_row(facts: Facts, row: QuestionFacts) -> str:
-    """Say why the numbers of a row decide nothing, or what they are about; often empty."""
-    if row.explained is not None:
-        return f"No limit can be met on these numbers: {row.explained}."
-    notes = []
-    if row.discounts_knowledge:
-        notes.append(LABELS["notes"]["discounted"])
-    if row.about_text and facts.record.target.is_model:
-        notes.append(LABELS["notes"]["about text"])
-    if row.under_bars:
-        notes.append(LABELS["notes"]["under the box"].format(under=row.under_bars, seen=row.bars))
-    if row.deciding is not None and row.deciding.outcome != row.outcome:
-        notes.append(LABELS["notes"]["other limit"])
-    return " ".join(notes)
-
-
-def _number_with_interval(decision: Decision, measured: Estimate) -> str:
-    """Write a limited number with its interval; an area as a share of pairs."""
-    form = _form_of(decision, measured)
-    digits = numbers.digits_of(decision, form)
-    between = decision.count_range
-    if not between:
-        between = numbers.between(measured, form, digits).replace(" to ", "–")
-    amount = f"{numbers.amount(measured, form, digits)} ({between})"
-    if form == "points":
-        return f"leak: {amount}"
-    text = text_of(decision.limit.attack).metric(decision.limit.metric)
-    if form == "share" and not text.counted:
-        # Beside a count of another share it would read like a contradiction.
-        return f"{text.short.lower()}: {amount}"
-    return amount
-
-
-def _limit_text(decision: Decision, measured: Estimate) -> str:
-    """Write a limit: "limit: 5 points", or "at least: 20 %"."""
-    limit = decision.limit
-    word = "limit" if limit.max is not None else "at least"
-    bound = numbers.limit_text(numbers.bound_of(limit), _form_of(decision, measured))
-    return f"{word}: {bound}"
-
-
-def _others_text(row: QuestionFacts) -> str:
-    """Count the other limits on the attack with the same outcome: "4 more limits"."""
-    n_others = row.n_alike - 1
-    if n_others < 1:
-        return ""
-    return f"{n_others} more {'limit' if n_others == 1 else 'limits'}"
-
-
-def _form_of(decision: Decision, measured: Estimate) -> Form:
-    """Return the form in which page one writes a limited number: an area as a share of pairs."""
-    if measured.is_area:
-        return "share"
-    limit = decision.limit
-    return text_of(limit.attack).metric(limit.metric).form
-
-
-def _side_texts(row: QuestionFacts) -> tuple[str, str]:
-    """Write what the attack reached on training and on unseen documents.
-
-    An area compares both sides, so that it stands under the first one alone.
-    """
-    if row.measured is not None and row.measured.is_area:
-        value = min(1.0, row.measured.value)
-        reversed_sides = ""
-        if row.measured.is_below_chance:
-            value = 1 - value
-            reversed_sides = " with the sides exchanged"
-        right = f"right in {numbers.show(value, 'share')} of pairs{reversed_sides}"
-        return right, ""
-    return _count_text(row.trained), _count_text(row.unseen)
-
-
-def _without_text(row: QuestionFacts) -> str:
-    """Write what somebody without the model reaches on training documents; often empty."""
-    measured = row.measured
-    if measured is not None and measured.null_kind == "chance" and row.scale is not None:
-        return f"guessing: {numbers.show(measured.null or 0.0, 'share')}"
-    if row.trained is None or row.trained_without is None:
-        return ""
-    return _count_text(replace(row.trained, value=row.trained_without))
-
-
-def _tried_text(row: QuestionFacts) -> str:
-    """Say how much the attack tried of what the training documents hold, and how much counts.
-
-    Empty where nothing counts that.
-    """
-    tried = row.tried
-    if tried is None:
-        return ""
-    unit = UNITS.get(tried.unit, tried.unit)
-    text = f"tried: {tried.attacked:,} of {tried.total:,} {unit}"
-    if tried.attacked == tried.total:
-        text = f"tried: all {tried.total:,} {unit}"
-    if tried.unique is None or tried.unique == tried.attacked:
-        return text
-    return f"{text}; {tried.unique:,} are in one document only"
-
-
-def _count_text(item: Estimate | None) -> str:
-    """Write a count or a share of one side; empty where it was not measured."""
-    if item is None:
-        return ""
-    if item.total is not None:
-        return numbers.amount(item, "number")
-    if numbers.exact_count(item) is not None:
-        return f"{numbers.reached(item)} ({numbers.show(item.value, 'share')})"
-    if item.value > 1:
-        return f"{numbers.show(item.value, 'number')} of {item.n:,}"
-    return numbers.show(item.value, "share")
-
-
 def _consequences(facts: Facts) -> Iterator[str]:
     """Say what the attacks reached, and under a leak of values what they reach without memory.
 
     Under an exceeded limit only attacks with a confirmed leak are told.
     """
-    leaking = [row for row in facts.rows if row.leaks]
+    leaking = [row for row in facts.rows_on_model if row.leaks]
     first = headline_row(facts)
     if first is not None:
         yield from _memory_sentences(facts, first)
         return
-    rows = leaking or [row for row in facts.rows if row.explained is None]
+    rows = leaking or [row for row in facts.rows_on_model if row.explained is None]
     sentences = filter(None, map(_reached_sentence, rows))
     yield from [*sentences][:MOST_CONSEQUENCES]
+    if leaking:
+        yield recipients_sentence(facts)
 
 
 def _memory_sentences(facts: Facts, row: QuestionFacts) -> Iterator[str]:
@@ -523,7 +371,7 @@ def _attacker(facts: Facts) -> str:
             access[ACCESS_LABELS[threat.access]] = None
     if not access:
         return "not tested"
-    return f"someone who has {' or '.join(access)}"
+    return f"someone who has {' or '.join(access)} and the page"
 
 
 def _kind_rows(facts: Facts, room: Room) -> Iterator[KindRow]:

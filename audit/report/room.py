@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from audit.report.svg import text_width
 
-LINES = 49.9
+LINES = 53.0
 """Lines of text that the page holds beside its headings and the decision."""
 FEWER_LINES = (LINES - 3, LINES - 6, LINES - 10)
 """What is tried in turn where the page runs over all the same."""

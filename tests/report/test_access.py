@@ -128,6 +128,12 @@ def test_a_leak_of_the_text_needs_no_model() -> None:
     assert states(text_alone(), "redaction") == ["shown"] * 4
 
 
+@pytest.mark.parametrize("release", ["internal", "hosted", "shared"])
+def test_a_leak_of_redacted_copies_is_no_reason_against_a_release(release: Release) -> None:
+    facts = release_of(text_alone(), release)
+    assert (facts.shown, facts.exceeded) == ((), ())
+
+
 def test_an_attack_that_did_not_run_is_tested_for_nobody() -> None:
     case = examples.skipped()
     expected = ["not tested", "not tested", "not tested", "needs the model"]

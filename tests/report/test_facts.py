@@ -17,6 +17,8 @@ from shown_pages import Seen, decision
 from audit.attacks.figure_text import Form
 from audit.cli import console
 from audit.measurements import Count, Coverage, Estimate, Histogram
+from audit.policy import Limit, Policy
+from audit.record import Result
 from audit.report import numbers
 from audit.report.decision import decision_view
 from audit.report.facts.build import facts_of
@@ -283,3 +285,39 @@ def test_a_verdict_keeps_its_counts_apart_from_the_rest_of_its_reason(name):
     assert ", ".join(verdict.counts.clauses) == verdict.counts.sentence
     for limit in verdict.decisions:
         assert limit.reason.startswith(limit.restates)
+
+
+def redaction_with_a_limit_on_the_model(counts_text: bool) -> Case:
+    """The text reveals kinds over a limit; what the model adds to it is within another one."""
+    result = Result(
+        "redaction",
+        measurements=(
+            examples.share("lift_share", 450, 500, 0.0, "chance"),
+            examples.mean("target_gain", 0.0, 0.005, 500, 0.0, "chance"),
+        ),
+        about_text=("lift_share",),
+    )
+    limits = (
+        Limit("redaction", "lift_share", "made up", max=0.2),
+        Limit("redaction", "target_gain", "made up", max=0.1),
+    )
+    policy = Policy(1, "both", limits, text="fail" if counts_text else "report")
+    return examples.judged(examples.record(result, battery=("redaction",)), policy)
+
+
+def test_page_one_shows_what_the_model_adds_where_the_verdict_leaves_the_text_aside() -> None:
+    record, verdict, _ = redaction_with_a_limit_on_the_model(counts_text=False)
+    facts = facts_of(record, verdict)
+    view = decision_view(facts)
+    assert [(row.attack, row.outcome) for row in facts.rows_on_model] == [("redaction", "passed")]
+    assert [question.word for question in view.questions] == ["Met"]
+    assert view.text_note.startswith("1 of 1 limits exceeded.")
+    assert "The stamp does not count this." in view.text_note
+
+
+def test_page_one_shows_the_text_in_its_rows_where_the_verdict_counts_it() -> None:
+    record, verdict, _ = redaction_with_a_limit_on_the_model(counts_text=True)
+    facts = facts_of(record, verdict)
+    assert facts.rows_on_model == facts.rows
+    assert [question.word for question in decision_view(facts).questions] == ["Exceeded"]
+    assert "The stamp does not count this." not in decision_view(facts).text_note

@@ -221,12 +221,18 @@ def releases_of(record: AuditRecord, rows: Sequence[AccessRow]) -> tuple[Release
 
 
 def _release(name: Release, rows: Sequence[AccessRow]) -> ReleaseFacts:
-    """Sort the attacks by what was found with the access that a release gives."""
+    """Sort the attacks by what was found with the access that a release gives.
+
+    A leak that redacted copies show without the model is none of a release.
+    """
     by_state: dict[str, list[str]] = {}
     exceeded = []
     undecided = []
     for row in rows:
         cell = row.cells[OUTSIDERS[name]]
+        copies = row.cells["copies"]
+        if copies.state == "shown" and cell.measured == copies.measured:
+            continue
         by_state.setdefault(cell.state, []).append(row.attack)
         if cell.state == "shown" and cell.outcome == "violated":
             exceeded.append(row.attack)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from audit.attacks import text_of
@@ -66,6 +67,10 @@ class Recommendation:
     def limits_access(self) -> bool:
         """Test whether it only keeps attackers away, so that no verdict changes."""
         return not self.remedy.lifts
+
+    def answers_only(self, attacks: Collection[str]) -> bool:
+        """Tell whether it answers findings of these attacks alone, on which no verdict rests."""
+        return all(finding.aside and finding.attack in attacks for finding in self.findings)
 
     @property
     def in_short(self) -> str:

@@ -12,7 +12,7 @@ from audit.report.facts.access import access_rows, releases_of
 from audit.report.facts.definitions import Facts
 from audit.report.facts.kinds import kinds_of, nothing_returned
 from audit.report.facts.leaks import signs_of_training, unlimited, within
-from audit.report.facts.questions import questions_of
+from audit.report.facts.questions import questions_of, questions_on_model
 from audit.report.facts.recommend import recommend
 from audit.report.facts.undecided import alarm_of, deciding_outcome, next_step, open_limits
 
@@ -46,6 +46,7 @@ def facts_of(
         verdict=verdict,
         outcome=deciding_outcome(verdict),
         rows=rows,
+        rows_on_model=questions_on_model(record, verdict, rows),
         kinds=kinds_of(record, rows),
         nothing_returned=nothing_returned(record),
         actions=recommend(record, verdict, comparisons, called),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -97,6 +97,7 @@ class QuestionFacts:
             `trained`: the groups by kind add up to `trained` and `unseen`. Empty for records of
             older versions.
         people: whom the attack reached, by the same method; None where no person is known.
+        adds_to_text: whether the row is about what the model adds to what the text gives away.
     """
 
     attack: str
@@ -120,6 +121,7 @@ class QuestionFacts:
     method: str
     groups: Mapping[By, Breakdown]
     people: PeopleCount | None
+    adds_to_text: bool = False
 
     @property
     def measured(self) -> Estimate | None:
@@ -387,6 +389,8 @@ class Facts:
         outcome: the outcome that decides: of limits on the model, or on the text where these are
             worse and the policy counts them.
         rows: each attack that ran to its end, the worst first.
+        rows_on_model: the same, of limits on the model alone, where the verdict on it leaves out
+            those on the text of the documents; else `rows`.
         kinds: kinds of values: those that came back, most of them first, then those that were
             tried; by the first of `rows` that gives values back.
         nothing_returned: whether values that came back were counted, and none did.
@@ -410,6 +414,7 @@ class Facts:
     verdict: Verdict
     outcome: Overall
     rows: tuple[QuestionFacts, ...]
+    rows_on_model: tuple[QuestionFacts, ...]
     kinds: tuple[KindFacts, ...]
     nothing_returned: bool
     actions: tuple[Recommendation, ...]
@@ -436,9 +441,32 @@ class Facts:
         return {row.attack: row for row in self.rows}
 
     @property
+    def rows_on_text(self) -> tuple[QuestionFacts, ...]:
+        """Return the attacks on the text of the documents that `rows_on_model` leaves out."""
+        if not leaves_text_aside(self.record, self.verdict):
+            return ()
+        return tuple(row for row in self.rows if row.about_text)
+
+    @property
+    def action_on_text(self) -> Recommendation | None:
+        """Return the first action that answers limits on the text, which the verdict leaves out."""
+        attacks = {row.attack for row in self.rows_on_text if row.leaks}
+        for action in self.actions:
+            answered = {finding.attack for finding in action.findings if finding.aside}
+            if answered & attacks and not action.limits_access:
+                return action
+        return None
+
+    @property
     def lifting(self) -> tuple[Recommendation, ...]:
         """Return the actions that may change the verdict, the first to do in front."""
         return tuple(action for action in self.actions if not action.limits_access)
+
+    @property
+    def lifting_model(self) -> tuple[Recommendation, ...]:
+        """Return `lifting` without actions that answer limits on the text alone."""
+        on_text = {row.attack for row in self.rows_on_text}
+        return tuple(action for action in self.lifting if not action.answers_only(on_text))
 
     @property
     def limiting_access(self) -> tuple[Recommendation, ...]:
@@ -524,11 +552,21 @@ def _people_facts(attack: str, people: PeopleCount) -> PeopleFacts:
     return PeopleFacts(attack, recognised, people.source == "declared", trained, unseen)
 
 
+def leaves_text_aside(record: AuditRecord, verdict: Verdict) -> bool:
+    """Tell whether the verdict on a model leaves out limits on the text of the documents."""
+    return record.target.is_model and verdict.text is not None and not verdict.text_counts
+
+
 def outcome_of(attack: str, verdict: Verdict) -> str:
     """Return the worst outcome of the limits on an attack; empty where the policy has none."""
-    outcomes = {
-        decision.outcome for decision in verdict.decisions if decision.limit.attack == attack
-    }
+    return worst_outcome(
+        decision for decision in verdict.decisions if decision.limit.attack == attack
+    )
+
+
+def worst_outcome(decisions: Iterable[Decision]) -> str:
+    """Return the worst outcome of decisions; empty where there is none."""
+    outcomes = {decision.outcome for decision in decisions}
     for outcome in WORST_FIRST:
         if outcome in outcomes:
             return outcome

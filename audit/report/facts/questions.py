@@ -16,7 +16,9 @@ from audit.report.facts.definitions import (
     QuestionFacts,
     ReturnedDocuments,
     is_plain_difference,
+    leaves_text_aside,
     outcome_of,
+    worst_outcome,
 )
 from audit.report.facts.scale import scale_of
 
@@ -29,6 +31,45 @@ def questions_of(record: AuditRecord, verdict: Verdict) -> tuple[QuestionFacts, 
     """Return what each attack that ran to its end found, the worst first."""
     rows = [_question_of(result, verdict) for result in record.completed.values()]
     return tuple(sorted(rows, key=lambda row: LEAK_ORDER.index(row.outcome)))
+
+
+def questions_on_model(
+    record: AuditRecord, verdict: Verdict, rows: tuple[QuestionFacts, ...]
+) -> tuple[QuestionFacts, ...]:
+    """Return questions as the limits on the model answer them, the worst first.
+
+    An attack on the text of the documents has a row only where a limit on the model has a number.
+    """
+    if not leaves_text_aside(record, verdict):
+        return rows
+    on_model = []
+    for row in rows:
+        if not row.about_text:
+            on_model.append(row)
+            continue
+        decisions = tuple(decision for decision in row.decisions if not decision.about_text)
+        deciding = deciding_of(decisions)
+        if deciding is not None:
+            on_model.append(_without_text(row, decisions, deciding))
+    return tuple(sorted(on_model, key=lambda row: LEAK_ORDER.index(row.outcome)))
+
+
+def _without_text(
+    row: QuestionFacts, decisions: tuple[Decision, ...], deciding: Decision
+) -> QuestionFacts:
+    """Leave out what an attack read from the text alone: limits, and what it found on a side."""
+    return replace(
+        row,
+        outcome=worst_outcome(decisions),
+        decisions=decisions,
+        deciding=deciding,
+        trained=None,
+        unseen=None,
+        trained_without=None,
+        scale=scale_of(deciding, None, None),
+        about_text=False,
+        adds_to_text=True,
+    )
 
 
 def _question_of(result: Result, verdict: Verdict) -> QuestionFacts:
