@@ -238,7 +238,7 @@ def test_every_record_gives_four_to_six_filled_and_readable_pages_with_what_was_
     first, *_ = printed.texts(path)
     record, _, policy = examples.CASES[name]()
     digests = [card.sha256[:16] for card in (record.target, record.corpus)]
-    told = (f"“{policy.name}”", *digests, "2 MARCH 2026", "Signature", "objects", "Review date")
+    told = (f"“{policy.name}”", *digests, "2 MARCH 2026", "Signature", "against", "Review date")
     assert [words for words in told if words not in first] == []
     assert record.target.sha256 in "".join(printed.texts(path))
 

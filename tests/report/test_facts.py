@@ -260,7 +260,7 @@ def test_page_one_says_that_a_gain_without_the_model_is_taken_off_only_where_it_
     (row,) = facts_of(record, verdict).rows
     assert row.takes_off is takes_off
     page = what_page_one_measures(case)
-    assert "The leak is the difference between training and unseen documents" in page
+    assert "the leak is their difference" in page
     assert ("less what an attacker gains without the model" in page) is takes_off
 
 
