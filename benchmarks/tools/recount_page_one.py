@@ -25,6 +25,7 @@ from benchmarks.tools.recount_report import (
     expected_value,
     labels,
     pattern_of,
+    scale_of,
     texts_of_attacks,
 )
 from benchmarks.tools.recount_scan import UNITS, Scan, value_of
@@ -73,6 +74,9 @@ def _account_for_row(report: Report, sheet: Sheet, row: Row) -> None:
     """Account for the numbers of the row of an attack."""
     name = f"row “{texts_of_attacks()[row.attack]['short_question']}”"
     _account_for_trials(report.scan, sheet, row, name)
+    if row.attack == "redaction" and "leak:" in row.cells[REACHED]:
+        _account_for_gain(report, sheet, row, name)
+        return
     way = row.reached
     if way is None:
         return
@@ -81,7 +85,7 @@ def _account_for_row(report: Report, sheet: Sheet, row: Row) -> None:
         UNSEEN: "found on unseen documents, of those tried",
         WITHOUT: "found on training documents without the model, of those tried",
         REACHED: f"{way.definition}; chosen by {way.way}; with its 95 % interval",
-        LIMIT: f"limit of the policy on {way.metric}; other limits of the attack with this outcome",
+        LIMIT: f"limit of the policy on {way.metric}; limits of the attack with this outcome, of all",
     }
     if way.metric in AREAS:
         definitions[TRAINED] = way.definition
@@ -90,6 +94,16 @@ def _account_for_row(report: Report, sheet: Sheet, row: Row) -> None:
         start, end = row.place(place)
         if any(numbers_in(row.cells[place])):
             sheet.compare(start, end, definitions[place], expected, name)
+
+
+def _account_for_gain(report: Report, sheet: Sheet, row: Row, name: str) -> None:
+    """Account for the row of what the model adds to the text of redacted copies."""
+    definition = "kinds recognised with the model, less those without it: two classifiers, not kept"
+    sheet.leave(re.escape(row.cells[REACHED].strip()), definition, "not in the journal", name)
+    outcome = report.limit(row.attack, "target_gain")
+    if outcome is not None:
+        expected = [Expected(outcome.limit["max"] * scale_of("target_gain"))]
+        sheet.compare(*row.place(LIMIT), "limit of the policy on target_gain", expected, name)
 
 
 def _account_for_trials(scan: Scan, sheet: Sheet, row: Row, name: str) -> None:
@@ -289,7 +303,7 @@ def _account_for_limits(report: Report, sheet: Sheet) -> None:
     pattern = rf"(\d+) of (\d+) limits ({names})((?:, \d+ (?:{names}))*)"
     for match in re.finditer(pattern, sheet.text):
         line = sheet.text[: match.start()].rpartition("\n")[2]
-        is_text = line.endswith("Text of the documents: ")
+        is_text = line.endswith("Redacted copies, read without the model: ")
         of_side = [row for row in report.outcomes if row.about_text == is_text]
         counted = Counter(row.word for row in of_side)
         listed = re.findall(rf"\d+ ({names})", match[4])

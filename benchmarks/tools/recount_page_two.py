@@ -38,6 +38,7 @@ def _scope(report: Report) -> list[Number]:
     _account_for_documents_used(scan, sheet)
     _account_for_budget(scan, sheet)
     policy = hashlib.sha256(scan.record["policy"]["toml"].encode()).hexdigest()
+    sheet.leave(r"“[^”\n]*”", "words of the owner", "name")
     sheet.leave(policy, "SHA-256 of the policy in the record, recomputed", "name")
     _account_for_accuracy(scan, sheet)
     sheet.leave(r"(?<=Model model: ).*?(?= Data set)", "architecture and fingerprint", "name")

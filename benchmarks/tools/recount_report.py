@@ -33,6 +33,7 @@ SLOTS = {
     "n_values": COUNT,
     "n_without": COUNT,
     "share": r"[\d.]+ %",
+    "who": r"[^.\n]+?",
 }
 """Patterns of what templates of sentences are filled with."""
 
@@ -131,10 +132,15 @@ class Report:
         outcome = self.limit(attack, way.metric)
         if outcome is not None:
             cells[LIMIT] = [Expected(outcome.limit["max"] * scale_of(way.metric))]
-            alike = [row for row in self.outcomes if row.limit["attack"] == attack]
-            n_alike = sum(row.word == outcome.word for row in alike)
-            if n_alike > 1:
-                cells[LIMIT].append(Expected(n_alike - 1))
+            # Limits on the text of the documents stand apart from those on the model.
+            limits = [
+                row
+                for row in self.outcomes
+                if row.limit["attack"] == attack and row.about_text == outcome.about_text
+            ]
+            n_alike = sum(row.word == outcome.word for row in limits)
+            if len(limits) > 1:
+                cells[LIMIT] += [Expected(n_alike), Expected(len(limits))]
         return cells
 
     def _rows(self) -> Iterator[Row]:
