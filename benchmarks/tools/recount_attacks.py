@@ -151,11 +151,9 @@ def _reconstruction_values(scan: Scan) -> dict[str, list[Found]]:
             value = value_of(scan.documents[key[0]], scan.entity(*key))
             chosen_by = {"": outcome, ".lowest_loss": outcome["methods"]["lowest_loss"]}
             for way, chosen in chosen_by.items():
-                hits = [
-                    float(chosen[player][0]["tokens"] == outcome["truth"])
-                    for player in ("attack", "baseline")
-                ]
-                found[way].append(Found(key, split, *hits, counted=scan.is_alone(value)))
+                hit = float(chosen["attack"][0]["tokens"] == outcome["truth"])
+                without = float(chosen["baseline"][0]["tokens"] == outcome["truth"])
+                found[way].append(Found(key, split, hit, without, scan.is_alone(value)))
     return found
 
 
@@ -269,13 +267,11 @@ def _attribute_inference(scan: Scan) -> Iterator[Reached]:
         named = _named_by_training(scan)
         everything = [row._replace(counted=row.key in named) for row in rows]
         members = _of_split(rows, "member")
-        sides = {
-            "trained": _sum_up(members),
-            "unseen": _sum_up(_of_split(rows, "heldout")),
-            "without": _sum_up(members, with_model=False),
-        }
+        trained = _sum_up(members)
+        unseen = _sum_up(_of_split(rows, "heldout"))
+        without = _sum_up(members, with_model=False)
         for reached in _differences("excess.all", way, everything, of_hits=False):
-            yield reached._replace(**sides)
+            yield reached._replace(trained=trained, unseen=unseen, without=without)
 
 
 def asked_of(scan: Scan, key: Key) -> tuple[Document, dict[str, Any] | None, dict[str, Any] | None]:
@@ -460,14 +456,15 @@ def _canaries(scan: Scan) -> Iterator[Reached]:
             early.append((canary["included"], float(ranked["rank"] <= FIRST_RANKS)))
             bits.append((canary["included"], ranked["bits"]))
     sides = []
-    for planted in (True, False):
-        of_side = [hit for included, hit in hits if included == planted]
+    for is_planted in (True, False):
+        of_side = [hit for included, hit in hits if included == is_planted]
         sides.append(Share(sum(of_side), len(of_side)))
     metrics = {"excess": hits, "excess_top3": early, "excess_exposure": bits}
     for metric, numbers in metrics.items():
         value, ends = _planted_difference(numbers)
         definition = DEFINITIONS[metric]
-        yield Reached(metric, "the lowest loss", value, ends, *sides, None, definition)
+        planted, control = sides
+        yield Reached(metric, "the lowest loss", value, ends, planted, control, None, definition)
 
 
 Planted = list[tuple[bool, float]]
@@ -482,7 +479,8 @@ DEFINITIONS = {
 def _is_extracted(canary: dict[str, Any], outcome: Outcome) -> bool:
     """Tell whether the likeliest completion is the secret."""
     words = PATTERNS[canary["pattern"]].candidates
-    return [words[index] for index in outcome["strongest"]] == canary["completion"]
+    strongest = [words[index] for index in outcome["strongest"]]
+    return bool(strongest == canary["completion"])
 
 
 def _planted_difference(numbers: Sequence[tuple[bool, float]]) -> tuple[float, Ends]:

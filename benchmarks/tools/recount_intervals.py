@@ -64,7 +64,7 @@ class Side(NamedTuple):
     @property
     def n_differing(self) -> int:
         """Count the documents with a value on which gain and loss differ."""
-        rows = np.flatnonzero(self.gained != self.lost)
+        rows = np.flatnonzero(self.gained != self.lost).tolist()
         return len({self.documents[row] for row in rows})
 
 

@@ -85,7 +85,7 @@ def _account_for_row(report: Report, sheet: Sheet, row: Row) -> None:
         UNSEEN: "found on unseen documents, of those tried",
         WITHOUT: "found on training documents without the model, of those tried",
         REACHED: f"{way.definition}; chosen by {way.way}; with its 95 % interval",
-        LIMIT: f"limit of the policy on {way.metric}; limits of the attack with this outcome, of all",
+        LIMIT: f"limit of the policy on {way.metric}; limits with this outcome, of all",
     }
     if way.metric in AREAS:
         definitions[TRAINED] = way.definition
@@ -270,7 +270,7 @@ def _account_for_sum(scan: Scan, sheet: Sheet, recount: Recount) -> None:
 
 def n_values_alone(scan: Scan) -> int:
     """Count the distinct values of documents of training that stand in one document only."""
-    alone = set()
+    alone: set[tuple[str, str]] = set()
     for name, document in scan.documents.items():
         if document["split"] == "member":
             values = {value_of(document, entity) for entity in document.get("entities", ())}

@@ -166,8 +166,8 @@ def _access(report: Report) -> list[Number]:
         if attack is not None:
             _account_for_access(report, sheet, line, attack)
     for match in re.finditer(r"and (\d+) more", sheet.text):
-        line = sheet.text[: match.start()].rpartition("\n")[2]
-        expected = [Expected(n) for n in _n_unnamed(report, sheet.text, line)]
+        beginning = sheet.text[: match.start()].rpartition("\n")[2]
+        expected = [Expected(n) for n in _n_unnamed(report, sheet.text, beginning)]
         definition = "attacks not tested with this access, less those that are named"
         sheet.compare(match.start(), match.end(), definition, expected)
     return sheet.close()

@@ -138,7 +138,7 @@ class Scan:
         corpus = self.record["corpus"]
         n_left_out = corpus["near_copies"].get(split, 0) + corpus["unread"].get(split, 0)
         n_labelled = sum(document["split"] == split for document in self.documents.values())
-        return n_labelled - int(n_left_out)
+        return int(n_labelled - n_left_out)
 
     def entity(self, name: str, entity_id: str) -> dict[str, Any]:
         """Return an entity of a document."""
