@@ -18,13 +18,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from docaudit.ownership import refuse_other_audit
+
+refuse_other_audit()
+
 from audit import __version__
 from audit.errors import DocauditError
-from audit.extensions.hub import fetch, network
 from audit.progress import Progress, observed_by
 
 if TYPE_CHECKING:
     from audit import record as records
+    from audit.extensions.hub import fetch
     from audit.workflows.scan import ScanResult
     from docaudit.types import AuditRecord, Corpus, Policy, Verdict
 
@@ -35,13 +39,15 @@ Report = Callable[[str, int, int], None]
 """Gets the name of a stage, the steps that are done, and all steps (0: nobody knows)."""
 
 
+_PLACES = {"ScanResult": "audit.workflows.scan", "fetch": "audit.extensions.hub"}
+"""Modules of names that are imported late; those of all other types are in `docaudit.types`."""
+
+
 def __getattr__(name: str) -> Any:
-    """Import a type when it is first asked for."""
+    """Import a type or a function when it is first asked for."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(
-        import_module("audit.workflows.scan" if name == "ScanResult" else "docaudit.types"), name
-    )
+    return getattr(import_module(_PLACES.get(name, "docaudit.types")), name)
 
 
 def scan(
@@ -105,6 +111,7 @@ def scan(
         DocauditError: the scan could not start, or could not go on. Its `problems` and `hint` say
             what to do.
     """
+    from audit.extensions.hub import fetch, network
     from audit.workflows.gate import load_policy
     from audit.workflows.options import ScanOptions, check_folders
 

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Literal
 import tomli_w
 from packaging.requirements import Requirement
 
-from audit import __version__
+from audit import PROJECT, __version__
 from audit.errors import UsageError
 from audit.files import shipped_folder, table_beside, write_atomically
-from audit.parts import SCAN, missing_module, pip_install
+from audit.parts import DIFF, SCAN, missing_module, pip_install
 from audit.policy.checks import SettledRecord
 from audit.record import AuditRecord, read
 from audit.report.facts.leaks import leaks
@@ -92,6 +92,7 @@ def examine() -> Iterator[Check]:
         extras = pool.map(_extra, EXTRAS)
         yield _itself()
         yield _packages()
+        yield from _other_owners()
         for check in slow:
             yield check.result()
         yield from filter(None, extras)
@@ -156,14 +157,31 @@ def _packages() -> Check:
     return Check("packages", "missing", ", ".join(lacking), True, "no command", mend)
 
 
+def _other_owners() -> Iterator[Check]:
+    """Yield a check of each other distribution that brings a package `audit` too."""
+    for name in sorted({*importlib.metadata.packages_distributions().get("audit", [])}):
+        if name != PROJECT:
+            found = f"{name} brings a package audit too, whose files mix with docaudit's"
+            again = "python -m pip install --force-reinstall --no-deps docaudit"
+            mend = f"python -m pip uninstall {name}; {again}"
+            yield Check("audit", "broken", found, True, "no command that can be trusted", mend)
+
+
+def _packages_of(extra: str) -> list[Requirement]:
+    """List the packages of an extra, but those of the extra `scan`, which is checked by itself."""
+    packages = [requirement for requirement in _requirements() if _is_of_extra(requirement, extra)]
+    if extra in (SCAN, DIFF):
+        return packages
+    scanning = {requirement.name for requirement in _packages_of(SCAN)}
+    return [requirement for requirement in packages if requirement.name not in scanning]
+
+
 def _extra(extra: str) -> Check | None:
     """Check the packages of an optional extra by importing them.
 
     None where docaudit is not installed.
     """
-    packages = [requirement for requirement in _requirements() if _is_of_extra(requirement, extra)]
-    # An extra that needs another one names docaudit itself.
-    packages = [requirement for requirement in packages if requirement.name != "docaudit"]
+    packages = _packages_of(extra)
     if not packages:
         return None
     name = f"extra {extra}"

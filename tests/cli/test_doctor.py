@@ -42,21 +42,22 @@ def test_every_extra_of_the_package_is_explained():
 
 
 @pytest.mark.parametrize(
-    ("source", "state"),
+    ("source", "state", "package"),
     [
-        ("raise ImportError('libcudart.so.12: /home/somebody/lib')", "broken"),
-        ("raise ModuleNotFoundError(\"No module named 'torch'\")", "missing"),
-        ("import os; os.abort()", "broken"),
-        ("print('chatter')\nraise OSError('/home/somebody/torch.so: bad')", "broken"),
+        ("raise ImportError('libcudart.so.12: /home/somebody/lib')", "broken", "torch"),
+        ("raise ModuleNotFoundError(\"No module named 'torch'\")", "missing", "'docaudit[scan]'"),
+        ("import os; os.abort()", "broken", "torch"),
+        ("print('chatter')\nraise OSError('/home/somebody/torch.so: bad')", "broken", "torch"),
     ],
 )
 def test_a_torch_that_breaks_down_is_reported_and_named_no_folder(
-    tmp_path, monkeypatch, source, state
+    tmp_path, monkeypatch, source, state, package
 ):
     fake(tmp_path / "fakes", monkeypatch, torch=source)
     check = doctor._torch()
     assert (check.state, check.needed) == (state, True)
-    assert "torch" in check.mend
+    assert check.mend.startswith("python -m pip install ")
+    assert check.mend.endswith(f" {package}")
     assert "somebody" not in check.found
 
 
