@@ -26,7 +26,7 @@ def other_audit(tmp_path):
 
 def test_an_audit_in_place_of_docaudits_is_named_with_its_distribution(other_audit):
     paths = os.pathsep.join([str(other_audit), str(ROOT)])
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", "from docaudit.command import main"],
         cwd=other_audit,
         env={**os.environ, "PYTHONPATH": paths},
@@ -34,7 +34,7 @@ def test_an_audit_in_place_of_docaudits_is_named_with_its_distribution(other_aud
         text=True,
         check=False,
     )
-    message = done.stderr.splitlines()[-1]
+    message = process.stderr.splitlines()[-1]
     assert message.startswith(f"ImportError: the package audit at {other_audit}")
     assert "pip uninstall auditing" in message
 
@@ -48,11 +48,11 @@ def test_doctor_names_a_distribution_that_brings_an_audit_too(other_audit, monke
 
 
 def test_the_command_of_the_package_is_the_command_line():
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", "from docaudit.command import main; main()", "--version"],
         capture_output=True,
         text=True,
         check=True,
         cwd=ROOT,
     )
-    assert done.stdout.startswith("docaudit ")
+    assert process.stdout.startswith("docaudit ")
