@@ -39,10 +39,12 @@ def refuse_inside(name: str, folder: Path, option: str, written: Path) -> None:
         written: folder that is written into.
 
     Raises:
-        UsageError: it lies in the other one.
+        UsageError: it is the other one, or lies in it.
     """
     if not any(Path(folder, file).is_file() for file in MARKS[name]):
         return
+    if written.resolve() == folder.resolve():
+        raise UsageError(*wording("written_into", option=option, written=written, name=name))
     if written.resolve().is_relative_to(folder.resolve()):
         raise UsageError(
             *wording("written_inside", option=option, written=written, name=name, path=folder)

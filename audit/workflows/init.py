@@ -81,7 +81,7 @@ def task_of(model: Path | None, stated: TaskKind | None) -> ModelTask:
     """Return the owner's task, else that of the model, with the labels that the model names for it.
 
     Raises:
-        TargetError: neither says it.
+        TargetError: neither says it, or the model cannot do the owner's task.
     """
     if model is None:
         return ModelTask(stated)
@@ -99,6 +99,17 @@ def task_of(model: Path | None, stated: TaskKind | None) -> ModelTask:
         if len(recognised.possible) == 1:
             kind = task.kind
         return ModelTask(kind, task.labels, recognised.possible, recognised.architecture)
+    if stated not in recognised.possible:
+        raise TargetError(
+            *wording(
+                "other_head",
+                task=stated,
+                model=model,
+                architecture=recognised.architecture,
+                possible=listed(recognised.possible, "or"),
+                first=recognised.possible[0],
+            )
+        )
     labels: tuple[str, ...] = ()
     if stated == task.kind:
         labels = task.labels

@@ -63,6 +63,7 @@ OTHERS: dict[str, Command] = {
     "demo": lambda model, data, out: ("demo", "--out", out),
     "report": lambda model, data, out: ("report", data, "--out", out),
     "attest": lambda model, data, out: ("attest", data, "--out", out),
+    "view": lambda model, data, out: ("view", data, "--out", out),
 }
 """Commands that write something else, or are not given the model."""
 PLACES: dict[str, Callable[[Path, Path], Path]] = {
@@ -279,3 +280,12 @@ def test_only_a_record_of_something_else_is_worth_a_warning(
     assert "in place of an older one" in text
     (out / "record.json").write_text("{")
     assert warn_of_other_record(out, "0" * 64, data) == (), "it is no record"
+
+
+@pytest.mark.parametrize(("name", "place"), [("MODEL_DIR", 0), ("DATA_DIR", 1)])
+def test_a_report_over_the_model_or_the_data_set_is_told_what_it_would_be_written_over(
+    name: str, place: int, tmp_path: Path
+) -> None:
+    audited = folders(tmp_path)
+    with pytest.raises(UsageError, match=f"is {name}, which is audited as it is"):
+        check_apart(ScanOptions(*audited, audited[place]))
