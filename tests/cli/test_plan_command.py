@@ -163,7 +163,7 @@ def test_a_reference_from_the_command_line_is_one_and_no_text_is_printed(tmp_pat
         (cost,) = (one for one in found["costs"] if one["attack"] == "memorisation")
         assert (cost["lacks"] is not None, cost["seconds"] is None) == (lacks, lacks)
         (net,) = (one for one in found["limits"] if one["metric"] == "net")
-        assert ("MODEL_DIR --train" in net["reason"]) == lacks
+        assert ("MODEL_DIR DATA_DIR --train" in net["reason"]) == lacks
     assert made.documents[0].questions[0].answers[0] not in out.read_text() + result.output
 
 
