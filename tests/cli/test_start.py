@@ -75,7 +75,7 @@ def test_a_gate_imports_neither_attacks_nor_numbers(case, imported_by_gate):
 DRAWS = {
     "report RECORD": {"weasyprint", "jinja2", "PIL"},
     "report RECORD --model-card": {"jinja2"},
-    "diff RECORD RECORD": {"numpy", "scipy", "jinja2"},
+    "diff RECORD RECORD": {"numpy", "jinja2"},
     "--version": set(),
 }
 

@@ -184,7 +184,8 @@ def test_references_know_an_adapters_base_and_offer_no_other_kind_of_model(
         "there",
         [str(chats.base)],
     )
-    assert found["baselines"]["how"].endswith(f"{chats.model} --train baselines")
+    order = f"docaudit references {chats.model} {tmp_path / 'chat'} --train baselines"
+    assert found["baselines"]["how"].endswith(order)
     shutil.copytree(chats.base, forms.root / "base")
     assert references(data, forms.model)["pretrained"]["state"] == "missing"
 
@@ -197,9 +198,7 @@ def references(data, model):
 
 def test_an_import_names_the_next_commands(forms, tmp_path):
     said = flat(docaudit("import", "forms", forms.data, tmp_path / "data"))
-    assert said.index("Next:") < said.index(
-        f"docaudit inspect {tmp_path / 'data'} --model MODEL_DIR"
-    )
+    assert said.index("Next:") < said.index(f"docaudit inspect MODEL_DIR {tmp_path / 'data'}")
     assert f"docaudit scan MODEL_DIR {tmp_path / 'data'} --budget quick --documents " in said
 
 

@@ -134,11 +134,20 @@ def test_an_interrupt_of_the_first_second_is_no_traceback(name):
 
 def test_a_missing_package_is_named_without_a_traceback(capsys):
     with pytest.raises(typer.Exit) as ended, show_errors():
-        import_missing("scipy.stats")
+        import_missing("jinja2.sandbox")
     told = capsys.readouterr().err
     assert ended.value.exit_code == 1
-    assert told.startswith("error: scipy is not installed")
+    assert told.startswith("error: jinja2 is not installed")
     assert "hint: " in told
+
+
+def test_a_package_of_an_extra_is_named_with_the_line_that_adds_it(capsys):
+    with pytest.raises(typer.Exit) as ended, show_errors():
+        import_missing("scipy.stats")
+    told = capsys.readouterr().err
+    assert ended.value.exit_code == 2
+    assert "this needs scipy" in told
+    assert "hint: pip install 'docaudit[diff]'" in told
 
 
 @pytest.mark.parametrize(
