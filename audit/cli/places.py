@@ -31,7 +31,7 @@ COMPARE = ("gate", "verify")
 """Those that compare the files of a model and never open it."""
 ALWAYS_OPEN = ("demo", "fix", "init", "plan")
 """Those that open or size a model, whatever they are given."""
-WRITE = ("scan", "forget_check", "defend", "references")
+WRITE = ("scan", "forget_check", "defend", "references", "plan")
 """Those that look at where they write before they miss a model or a data set."""
 
 

@@ -14,7 +14,7 @@ import typer
 from audit.attacks import text_of
 from audit.cli import console, options
 from audit.cli.options import HELP
-from audit.cli.places import split_places
+from audit.cli.places import FORMS, split_places
 from audit.errors import UsageError
 from audit.files import check_file, write_atomically
 from audit.references import recommends_splits
@@ -50,8 +50,15 @@ def plan(
     attacks leave out the training of reference models. Exits 0 whatever the data set can decide.
     """
     from audit.workflows.options import ScanOptions
-    from audit.workflows.planning import plan_audit
+    from audit.workflows.places import check_places
 
+    if out is not None:
+        check_file("--out", out)
+        if not out.parent.is_dir():
+            raise UsageError(
+                f"--out {out}: no file can be written there",
+                "name a file in a folder that there is",
+            )
     model, data_dir = split_places("plan", folders, model)
     scan_options = ScanOptions(
         model or Path(),
@@ -63,13 +70,10 @@ def plan(
         dtype=dtype,
         **options.bounds_of(bounds),
     )
-    if out is not None:
-        check_file("--out", out)
-        if not out.parent.is_dir():
-            raise UsageError(
-                f"--out {out}: no file can be written there",
-                "name a file in a folder that there is",
-            )
+    check_places(model, data_dir, scan_options.references, FORMS["plan"])
+    # Loads torch, which a missing folder does without.
+    from audit.workflows.planning import plan_audit
+
     with console.Reporter() as progress:
         [planned] = progress.follow(plan_audit(scan_options, policy, progress))
     if verbose:

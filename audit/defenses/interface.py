@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import UserDict
+from collections.abc import Sequence
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
@@ -93,3 +94,14 @@ def query_defense(name: str, seed: int = 0) -> QueryDefense:
     if name not in defenses:
         raise UsageError(f"no countermeasure is called {name!r}", f"one of {', '.join(defenses)}")
     return defenses[name].seeded(seed)
+
+
+def refuse_unknown(names: Sequence[str]) -> None:
+    """Refuse names of which there is no countermeasure.
+
+    Raises:
+        UsageError: one of them is such a name.
+    """
+    unknown = [f"no countermeasure is called {name!r}" for name in names if name not in DEFENSES]
+    if unknown:
+        raise UsageError(unknown, f"one of {', '.join(DEFENSES)}")

@@ -28,7 +28,14 @@ def served(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str],
     """A process that serves the page of a folder, and its port."""
     command = [sys.executable, "-m", "audit", "view", str(folder), "--no-browser", *options]
     environment = {**os.environ, "COLUMNS": "200"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+        # A shell starts jobs in the background with Ctrl-C ignored, and the process inherits it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
         try:
             assert process.stdout is not None
             line = process.stdout.readline()

@@ -44,7 +44,7 @@ DECIDING = {"demands": demands, "findings": findings, "remedies": remedies, "rul
 """Modules that decide limits."""
 OF_BASELINE = {Ground.LOST, Ground.WORSE}
 """Grounds whose sentence is that of the comparison with a baseline."""
-IN_WORDS = {Remedy.OF_ATTACK, Remedy.OF_RECORD, Remedy.OTHER_ATTACK}
+IN_WORDS = {Remedy.ALL, Remedy.OF_ATTACK, Remedy.OF_RECORD, Remedy.OTHER_ATTACK}
 """Remedies in words that depend on the record."""
 
 

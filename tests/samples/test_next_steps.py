@@ -106,7 +106,7 @@ def check_fix(params: dict[str, Any]) -> None:
     names = params["only"].split(",") if params["only"] else ()
     plan = Plan(scanned.options, scanned.policy, SILENT)
     candidates = fixing._requested(names, scanned)
-    assert [*fixing._applicable(candidates, plan)], plan.left_out
+    assert [*fixing._applicable(candidates, scanned, plan)], plan.left_out
 
 
 def check_scan(command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

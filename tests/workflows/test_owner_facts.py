@@ -49,7 +49,7 @@ def test_a_fact_that_is_missing_is_named_and_filled_in(scan: Path) -> None:
     assert "missing" not in page
     assert "“Receipt reader”, version “3”" in page
     assert "“Example Ltd”" in page
-    assert "strangers get its answers" in page
+    assert "strangers can query it" in page
 
 
 def test_only_what_the_owner_states_changes_in_the_record(scan: Path) -> None:

@@ -20,7 +20,7 @@ from audit.cli.options import (
     show_errors,
 )
 from audit.cli.places import FORMS
-from audit.defenses.interface import DEFENSES, query_defenses
+from audit.defenses.interface import DEFENSES, query_defenses, refuse_unknown
 from audit.errors import UsageError, listed
 from audit.extensions.countermeasures import fix_command
 from audit.extensions.countermeasures.interface import TrainingDefense
@@ -144,6 +144,7 @@ def defend(
         evidence_dir=evidence,
     )
     check_apart(scan)
+    refuse_unknown(names)
     check_places(scan.model_dir, scan.data_dir, scan.references, FORMS["defend"])
     # Loads torch, which a missing folder does without.
     from audit.extensions.countermeasures.measuring import measure_defenses

@@ -24,7 +24,7 @@ from audit.compare.paired import (
     read_scores,
 )
 from audit.compare.scans import compare
-from audit.defenses.interface import DEFENSES, Defense
+from audit.defenses.interface import DEFENSES, Defense, refuse_unknown
 from audit.engine.interface import Progress
 from audit.errors import ManifestError, RecordError, TargetError, TrainingError, UsageError
 from audit.extensions.countermeasures import page
@@ -149,9 +149,7 @@ def _find_defenses(names: Sequence[str], settings: Mapping[str, Any] | None) -> 
     Raises:
         UsageError: there is no such countermeasure, or none of them takes the settings.
     """
-    unknown = [f"no countermeasure is called {name!r}" for name in names if name not in DEFENSES]
-    if unknown:
-        raise UsageError(unknown, f"one of {', '.join(DEFENSES)}")
+    refuse_unknown(names)
     defenses = [DEFENSES[name] for name in names or DEFENSES]
     if settings and not any(map(_takes_settings, defenses)):
         raise UsageError(
