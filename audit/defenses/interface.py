@@ -102,6 +102,7 @@ def refuse_unknown(names: Sequence[str]) -> None:
     Raises:
         UsageError: one of them is such a name.
     """
-    unknown = [f"no countermeasure is called {name!r}" for name in names if name not in DEFENSES]
+    unknown = dict.fromkeys(names).keys() - DEFENSES.keys()
     if unknown:
-        raise UsageError(unknown, f"one of {', '.join(DEFENSES)}")
+        problems = [f"no countermeasure is called {name!r}" for name in sorted(unknown)]
+        raise UsageError(problems, f"one of {', '.join(DEFENSES)}")
