@@ -108,7 +108,7 @@ def test_a_data_set_with_canaries_is_refused_and_so_is_a_full_folder(
     assert "the data set has canaries already" in twice.output
     full = insert(data, tmp_path / "out")
     assert full.exit_code == 2
-    assert "lies inside DATA_DIR" in full.output
+    assert "is DATA_DIR, which is audited as it is" in full.output
 
 
 def test_data_of_questions_gets_secrets_of_several_kinds_that_no_page_prints(
