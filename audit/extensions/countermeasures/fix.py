@@ -12,7 +12,7 @@ from audit import __version__
 from audit import record as records
 from audit.attacks.budget import budget_that_can_pass
 from audit.compare.defended import MeasuredDefense, read_all
-from audit.defenses.interface import DEFENSES, Defense
+from audit.defenses.interface import DEFENSES, Defense, refuse_unknown
 from audit.defenses.remedy import EFFORTS
 from audit.engine.interface import Progress
 from audit.errors import RecordError, UsageError, listed
@@ -290,8 +290,7 @@ def candidates_of(name: str, scanned: Scanned) -> list[Candidate]:
         UsageError: there is no such countermeasure.
     """
     name, _, strength = name.partition(":")
-    if name not in DEFENSES:
-        raise UsageError(f"no countermeasure is called {name!r}", f"one of {', '.join(DEFENSES)}")
+    refuse_unknown([name])
     defense = DEFENSES[name]
     if not isinstance(defense, TrainingDefense) or not defense.takes_settings:
         return [Candidate(name, defense)]
