@@ -126,6 +126,8 @@ def command_line(*words: object) -> str:
 
 _ADDRESS = re.compile(r"^(https?):/+")
 """How the address of a server begins; as a `Path` it lacks one of the slashes."""
+_ANY_ADDRESS = re.compile(r"^(https?|hf):/+")
+"""How any address begins: that of a server, or of a repository on the Hub."""
 
 
 def is_address(place: object) -> bool:
@@ -135,7 +137,7 @@ def is_address(place: object) -> bool:
 
 def typed(place: object) -> str:
     """Return a path or a text as it is typed: a `Path` swallows a slash of an address."""
-    return _ADDRESS.sub(r"\1://", str(place))
+    return _ANY_ADDRESS.sub(r"\1://", str(place))
 
 
 def listed(labels: Sequence[str], last: str) -> str:

@@ -207,7 +207,7 @@ def _fetch(value: Any, allow_network: bool, *, is_model: bool) -> Any:
     hub = plugins.find("docaudit.sources", "hf")
     path = hub(place, allow_network=allow_network, plain=may_be_plain)
     if path != Path(place):
-        console.note(f"{place} is downloaded: {path}")
+        console.note(f"{typed(place)} is downloaded: {path}")
     if equals:
         return f"{name}={typed(path)}"
     return path

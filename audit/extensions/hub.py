@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from audit.errors import DocauditError, EngineError, UsageError, is_address, printable
+from audit.errors import DocauditError, EngineError, UsageError, is_address, printable, typed
 from audit.extensions.hub_client import GIVE_FOLDER, bounded
 from audit.failures import class_and_place
 from audit.targets.checkpoint.tree import is_hashed
@@ -66,7 +66,8 @@ def fetch(place: str | Path, *, allow_network: bool = False, plain: bool = False
         if path.parts[:1] != ("hf:",):
             return path
         raise UsageError(
-            f"{place}: is no address of the Hub", "write hf://ORG/MODEL or hf://datasets/ORG/NAME"
+            f"{typed(place)}: is no address of the Hub",
+            "write hf://ORG/MODEL or hf://datasets/ORG/NAME",
         )
     scheme, kind, name, revision = address.groups()
     if scheme is None and not (plain and allow_network):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import hostile_hub
 import hub
+import parsed_pages
 import pytest
 import watching
 from commands import docaudit
@@ -83,8 +84,9 @@ def test_a_data_set_of_the_hub_is_imported_with_its_commit(own_hub, tmp_path):
 
 def test_init_takes_both_from_the_hub(own_hub, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    own_hub.repositories["models/org/parser"] = parsed_pages.donut(tmp_path / "parser")
     places = (
-        "org/model",
+        "org/parser",
         "hf://datasets/org/bills",
         "--task",
         "parsing",
@@ -93,6 +95,7 @@ def test_init_takes_both_from_the_hub(own_hub, tmp_path, monkeypatch):
     )
     result = docaudit("init", *places)
     assert result.exit_code == 0, result.output
+    assert "hf://datasets/org/bills is downloaded: " in result.output
     assert (
         manifest.load(tmp_path / "bills-audit").manifest.revision
         == f"datasets/org/bills@{hub.COMMIT}"
