@@ -93,6 +93,8 @@ class Evidence:
         by: docaudit's own measurement, or a paper's.
         attack, metric: shell patterns of the limits that it speaks for.
         before, after: what was measured, in whatever unit.
+        of_failures: whether they are shares of what the attacker got wrong, which rise where the
+            leak falls.
         setting: what was measured, on which model and data.
         cost: what it did to usefulness there, in words; empty where numbers say it, or nobody said.
         useful: all measures of usefulness that were taken there.
@@ -108,6 +110,14 @@ class Evidence:
     source: str
     cost: str = ""
     useful: tuple[MeasuredUse, ...] = ()
+    of_failures: bool = False
+
+    @property
+    def leaks(self) -> tuple[float, float]:
+        """Return how much leaked before and after."""
+        if self.of_failures:
+            return 1 - self.before, 1 - self.after
+        return self.before, self.after
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -24,6 +24,7 @@ from audit.report.owner import OwnerFact, Title, owner_facts, title_of
 from audit.report.questions import Question, question_row
 from audit.report.residual import unexamined
 from audit.report.room import LINES, Room, Words, share_out
+from audit.report.sentences import finding_sentence
 
 MOST_CONSEQUENCES = 2
 VALUES = "values_identified"
@@ -335,6 +336,8 @@ def _reached_sentence(row: QuestionFacts) -> str:
     if measured is not None and measured.is_area:
         if measured.is_below_chance:
             return ""
+        if not row.compares_pairs:
+            return finding_sentence(row.attack, measured) + "."
         share = numbers.show(measured.value, "share")
         return text_of(row.attack).of_pairs.format(share=share)
     return _counted_sentence(row)

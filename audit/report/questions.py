@@ -156,9 +156,12 @@ def _form_of(decision: Decision, measured: Estimate) -> Form:
 def _side_texts(row: QuestionFacts) -> tuple[str, str]:
     """Write what the attack reached on training and on unseen documents.
 
-    An area compares both sides, so that it stands under the first one alone.
+    An area compares both sides, so that it stands under the first one alone. Another number that
+    compares both, such as a balanced accuracy, stands beside its limit only.
     """
     if row.measured is not None and row.measured.is_area:
+        if not row.compares_pairs:
+            return "", ""
         value = min(1.0, row.measured.value)
         reversed_sides = ""
         if row.measured.is_below_chance:

@@ -209,6 +209,16 @@ class ResultIndex:
             names += [self._decisive.get(metric, metric), metric]
         return self.get(*names)
 
+    def method_of(self, metric: str) -> str:
+        """Return the end of the name by which the method that decides a metric is told apart.
+
+        ".near" of `excess_pr.unique.near`; empty for the method that was fixed before the scan.
+        """
+        decisive = self.decisive(metric)
+        if decisive is None:
+            return ""
+        return decisive.name.removeprefix(metric)
+
     def find(self, name: str) -> Estimate | Unresolved | None:
         """Return the measurement of this name, resolved or not; None when the record lacks it."""
         return self._by_name.get(name)

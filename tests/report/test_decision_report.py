@@ -262,6 +262,49 @@ def test_the_number_that_decides_stands_alone_under_the_name_of_its_limit():
     assert [line for line in told if "0.56" not in line] == []
 
 
+@pytest.mark.parametrize(
+    ("metric", "text"),
+    [
+        ("auc", "right in 95 % of pairs"),
+        ("balanced_accuracy", "companies sorted correctly: 95 %"),
+    ],
+)
+def test_only_an_area_is_called_a_share_of_pairs(metric, text):
+    limit = Limit("provider_membership", metric, "Companies stay unknown.", max=0.6)
+    number = examples.mean(metric, 0.95, 0.02, 600, 0.5, "chance")
+    record = examples.record(
+        Result("provider_membership", measurements=(number,)), battery=("provider_membership",)
+    )
+    page = page_one(examples.judged(record, Policy(1, "companies", (limit,))))
+    assert text in page
+    assert ("of pairs" in page) == (metric == "auc")
+
+
+@pytest.mark.parametrize("method", ["lowest_loss", "near"])
+def test_the_findings_count_as_page_one_does(method):
+    """A finding by another method has other counts, which read like a contradiction."""
+    excess = examples.mean(f"excess_pr.unique.{method}", 0.7, 0.02, 300, 0.0, "held-out")
+    sides = (
+        examples.share(f"pr.member.attack.unique.{method}", 231, 301),
+        examples.share(f"pr.heldout.attack.unique.{method}", 3, 299),
+        examples.share(f"pr.member.baseline.unique.{method}", 5, 301),
+    )
+    leak = examples.reconstruction(0.6)
+    result = dataclasses.replace(
+        leak,
+        measurements=(*leak.measurements, excess, *sides),
+        methods={"excess_pr.unique": ("excess_pr.unique", excess.name)},
+    )
+    limit = Limit("reconstruction", "excess_pr.unique", "why", max=0.65)
+    case = examples.judged(examples.record(result), Policy(1, "restored", (limit,)))
+    _, findings = Seen(decision(case)).text.split("Findings", 1)
+    assert "231 of 301" in page_one(case)
+    assert "3 of 299" in page_one(case)
+    assert "restored at least 231 of 301 values" in findings
+    assert "restored 3 of 299 values" in findings
+    assert "restored 5 of 301 values" in findings
+
+
 def test_what_the_owner_states_is_quoted_and_escaped_and_only_its_name_is_the_title():
     record, verdict, policy = examples.violated()
     page = decision(

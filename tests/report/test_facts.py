@@ -200,7 +200,8 @@ def test_whatever_leaks_page_one_and_terminal_show_the_same_number(leak, n, caps
     assert foreign(terminal(case, capsys), facts) == set()
     assert row.returned is not None
     n_member = row.returned.n_member
-    counted_documents = f"of {n_member:,} training documents. {row.returned.of_member:,} were tried"
+    n_tried = row.returned.of_member
+    counted_documents = f"from {n_member:,} of the {n_tried:,} training documents that were tried"
     assert (counted_documents in page) is (row.returned.n_member > 0)
     assert row.measured is not None
     assert row.deciding is not None

@@ -132,6 +132,16 @@ class QuestionFacts:
         return None if self.deciding is None else self.deciding.measured
 
     @property
+    def compares_pairs(self) -> bool:
+        """Test whether the number that decides is an area: a share of pairs told apart rightly.
+
+        A balanced accuracy has the same chance of 0.5, and is a share of documents or companies.
+        """
+        if self.deciding is None:
+            return False
+        return text_of(self.attack).metric(self.deciding.limit.metric).kind == "auc"
+
+    @property
     def n_limits(self) -> int:
         """Count the policy's limits on the attack."""
         return len(self.decisions)

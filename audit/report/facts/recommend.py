@@ -296,7 +296,7 @@ def _short_effect(remedy: Remedy, support: _Support) -> str:
         return _measured_effect(support)
     if support.evidence:
         evidence = support.evidence[0]
-        effect = _relative_change(evidence.before, evidence.after, "leak")
+        effect = _relative_change(*evidence.leaks, "leak")
         if evidence.useful:
             cost = _relative_change(1.0, 1.0 - _published_loss(evidence), "usefulness")
             effect = f"{effect}, {cost}"
