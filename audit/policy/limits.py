@@ -96,7 +96,7 @@ class Limit:
             hold.
         holds: what has to be within the limit for a pass. "interval": the whole interval.
             "estimate": the number itself, as of a count of people who can be named; its interval is
-            printed as what is shown at least and what is not excluded. "lower" in policies of older
+            printed as the range of the interval. "lower" in policies of older
             versions is read as "estimate". A violation is the same for both: a lower bound that is
             confirmed over the limit.
         rationale: why this limit, printed in the report.

@@ -8,7 +8,8 @@ from audit.attacks.text import sentence_case
 from audit.measurements import Estimate
 from audit.record import AuditRecord
 from audit.report import numbers
-from audit.report.facts.definitions import AccessCell, AccessRow, Facts, ReleaseFacts, title_of
+from audit.report.facts.attackers import AccessCell, AccessRow, ReleaseFacts
+from audit.report.facts.definitions import Facts, title_of
 from audit.report.labels import LABELS
 
 COLUMNS = LABELS["access"]
@@ -87,7 +88,11 @@ def recipients_sentence(facts: Facts, wording: str = "", only: str = "") -> str:
         state = _state_of_release(line)
         if line.release == STATED[stated] and only in ("", state):
             who = words[line.release]
-            return words[wording or state].format(who=who, Who=sentence_case(who))
+            name = wording or state
+            if line.with_scores and name == "not tested":
+                name = "scores alone"
+            sentence: str = words[name].format(who=who, Who=sentence_case(who))
+            return sentence
     return ""
 
 
@@ -99,16 +104,9 @@ def _state_of_release(line: ReleaseFacts) -> str:
 
 
 def _row(row: AccessRow) -> RowText:
-    """Lay out the row of an attack; a number is written once, with the most access."""
-    cells = []
-    before: Estimate | None = None
-    for cell in row.cells.values():
-        shown = cell.measured
-        if shown == before:
-            shown = None
-        cells.append(_cell(row.attack, cell, shown))
-        before = cell.measured
-    return RowText(_question_of(row.attack), tuple(cells))
+    """Lay out the row of an attack; each attacker's cell has the number of that attacker."""
+    cells = tuple(_cell(row.attack, cell) for cell in row.cells.values())
+    return RowText(_question_of(row.attack), cells)
 
 
 def _row_not_run(rows: Sequence[AccessRow]) -> Iterator[RowText]:
@@ -119,11 +117,11 @@ def _row_not_run(rows: Sequence[AccessRow]) -> Iterator[RowText]:
         yield RowText(WORDS["not run"].format(listed=_some(titles)), (cell,) * len(COLUMNS))
 
 
-def _cell(attack: str, cell: AccessCell, shown: Estimate | None) -> CellText:
-    """Lay out a cell, with its number where that is to be written."""
+def _cell(attack: str, cell: AccessCell) -> CellText:
+    """Lay out a cell, with its number where there is one."""
     notes = []
-    if shown is not None:
-        notes.append(_number_text(attack, shown))
+    if cell.measured is not None:
+        notes.append(_number_text(attack, cell.measured))
     if cell.state in ("shown", "not shown"):
         notes.append(OUTCOMES[cell.outcome])
     return CellText(cell.state, STATES[cell.state], "; ".join(notes))

@@ -4,6 +4,7 @@ Every number is one of `facts`; words, digits and order are chosen here.
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
@@ -21,7 +22,7 @@ from audit.report.facts.definitions import Facts, KindFacts, QuestionFacts
 from audit.report.labels import LABELS
 from audit.report.leaks import findings_outside, looser_policy
 from audit.report.owner import OwnerFact, Title, owner_facts, title_of
-from audit.report.questions import Question, question_row
+from audit.report.questions import NEARLY, NOTES, Question, question_row
 from audit.report.residual import unexamined
 from audit.report.room import LINES, Room, Words, share_out
 from audit.report.sentences import finding_sentence
@@ -30,10 +31,10 @@ MOST_CONSEQUENCES = 2
 VALUES = "values_identified"
 """The metric that estimates how many values of all training documents come back."""
 FILLER = "words "
-DECLARED_WORDS = 42
+DECLARED_WORDS = 58
 LEGEND_WORDS = 18
 TEXT_WORDS = 16
-FALSE_ALARM_WORDS = 11
+FALSE_ALARM_WORDS = 15
 HEADING_WORDS = 7
 """Length of sentences of the page that the template writes."""
 STAMPS = LABELS["stamps"]
@@ -80,6 +81,7 @@ class DecisionView:
         kinds_sum: one sentence that adds them up, and says on how many documents they stand.
         untested_recipients: that those who get the model were not tested; empty where they were.
         not_tested: titles of the gaps that the section of this name lists.
+        limits_not_tested: how many limits they have, and how many more attacks that ran left open.
     """
 
     number: str
@@ -104,6 +106,7 @@ class DecisionView:
     kinds_sum: str
     untested_recipients: str
     not_tested: tuple[str, ...]
+    limits_not_tested: str
 
     @property
     def lacks_facts(self) -> bool:
@@ -147,7 +150,31 @@ def decision_view(facts: Facts, n_lines: float = LINES) -> DecisionView:
         kinds_sum=words.kinds_sum,
         untested_recipients=_untested_recipients(facts),
         not_tested=not_tested,
+        limits_not_tested=_limits_not_tested(facts),
     )
+
+
+def _limits_not_tested(facts: Facts) -> str:
+    """Count the limits of attacks that were not tested, and those that other attacks left open.
+
+    So that the counts of the stamp add up; empty where no limit was left untested.
+    """
+    outcomes = Counter(
+        decision.outcome
+        for decision in facts.verdict.decisions
+        if decision.limit.attack not in facts.record.completed
+    )
+    n_not_run = facts.verdict.counts.not_tested
+    n_unrun = outcomes["not run"] + outcomes["undecided"]
+    if not n_unrun:
+        return ""
+    words = LABELS["not tested"]
+    clauses = [words["limits"].format(n=n_unrun)]
+    if outcomes["undecided"]:
+        clauses.append(words["undecided"].format(n=outcomes["undecided"]))
+    if n_not_run > outcomes["not run"]:
+        clauses.append(words["more"].format(n=n_not_run - outcomes["not run"]))
+    return f" ({', '.join(clauses)})"
 
 
 def question_rows(facts: Facts) -> list[Question]:
@@ -190,7 +217,7 @@ def _words(facts: Facts, questions: Sequence[Question], not_tested: Sequence[str
         kinds_sum=_kinds_sum(facts),
         actions=[*_alarm_in_short(facts), *(action.in_short for action in facts.lifting_model)],
         until_then="".join(action.in_short for action in facts.limiting_access[:1]),
-        not_said="; ".join(not_tested) + FILLER * DECLARED_WORDS,
+        not_said=f"{'; '.join(not_tested)}{_limits_not_tested(facts)} {FILLER * DECLARED_WORDS}",
     )
 
 
@@ -267,7 +294,18 @@ def _text_note(facts: Facts) -> str:
 
 
 def _leak_sentence(rows: Sequence[QuestionFacts]) -> str:
-    """Say what the leak is, and of which rows an attacker's gain without the model is taken off."""
+    """Say what the leak is, and why an attack can be worse than somebody without the model."""
+    sentences = [_difference_sentence(rows)]
+    if any(row.discounts_knowledge for row in rows):
+        sentences.append(NOTES["discounted"])
+    for number, row in enumerate(rows, start=1):
+        if row.method == NEARLY:
+            sentences.append(NOTES["nearly"].format(row=number))
+    return " ".join(sentences)
+
+
+def _difference_sentence(rows: Sequence[QuestionFacts]) -> str:
+    """Say of which rows an attacker's gain without the model is taken off."""
     words = LABELS["leak"]
     differences = [row for row in rows if row.takes_off is not None]
     lines = [str(number) for number, row in enumerate(rows, start=1) if row.takes_off]
@@ -305,6 +343,7 @@ def _memory_sentences(facts: Facts, row: QuestionFacts) -> Iterator[str]:
             kind=_kind_label(worst),
             came_back=worst.came_back,
             total=worst.of_member,
+            other_kind=_other_kind(facts, worst),
             people=_people_sentence(facts, row.attack),
         )
     unseen = row.unseen
@@ -317,6 +356,16 @@ def _memory_sentences(facts: Facts, row: QuestionFacts) -> Iterator[str]:
     if facts.actions and facts.actions[0].ends_leak:
         yield words[f"ends {facts.actions[0].verdict_after}"]
     yield recipients_sentence(facts)
+
+
+def _other_kind(facts: Facts, worst: KindFacts) -> str:
+    """Count the other values where the page has room for no table: where there are two kinds."""
+    others = [kind for kind in facts.kinds if kind != worst and kind.of_member]
+    if len(others) != 1:
+        return ""
+    (other,) = others
+    clause: str = LABELS["memory"]["other kind"]
+    return clause.format(came_back=other.came_back, total=other.of_member)
 
 
 def _without_clause(row: QuestionFacts) -> str:
@@ -374,7 +423,7 @@ def _attacker(facts: Facts) -> str:
             access[ACCESS_LABELS[threat.access]] = None
     if not access:
         return "not tested"
-    return f"someone who has {' or '.join(access)} and the page"
+    return f"has {' or '.join(access)} and the rest of the page"
 
 
 def _kind_rows(facts: Facts, room: Room) -> Iterator[KindRow]:
@@ -401,10 +450,6 @@ def _kinds_sum(facts: Facts) -> str:
             continue
         returned = asdict(row.returned)
         sentences = [words["documents"].format(n_values=n_values, **returned)]
-        n_without = facts.record.corpus.documents.get("member", 0) - row.returned.of_member
-        if n_without > 0:
-            name = "without one" if n_without == 1 else "without"
-            sentences.append(words[name].format(n_without=n_without))
         sentences += _estimated_sum(row)
         return " ".join(sentences)
     return words["sum"].format(n_values=n_values)

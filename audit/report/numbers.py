@@ -205,16 +205,10 @@ def amount(estimate: Estimate, form: Form, digits: int = 2) -> str:
 
 
 def basis(estimate: Estimate) -> str:
-    """Write how many units a value averages, "93 values".
-
-    Of a scaled count, what was found: "net 98 of 204 values tried".
-
-    That is the number at the share of values that was tried, less what no memory explains.
-    """
+    """Write how many units a value rests on, "93 values"; of a scaled count "204 values tried"."""
     if estimate.total is None or estimate.n == estimate.total:
         return f"{estimate.n:,}{NBSP}{estimate.unit}"
-    among_tried = show(estimate.value * estimate.n / estimate.total, "number")
-    return f"net {among_tried} of {estimate.n:,}{NBSP}{estimate.unit} tried"
+    return f"{estimate.n:,}{NBSP}{estimate.unit} tried"
 
 
 def exact_count(estimate: Estimate) -> int | None:

@@ -18,6 +18,8 @@ from audit.report.tables import RAN_LABELS, DecisionRow, decision_row
 UNITS = {"fields": "values", "documents": "training documents"}
 """What page one calls units of the documents of training."""
 NOTES = LABELS["notes"]
+NEARLY = ".near"
+"""The end of the names of counts that allow a few wrong letters."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Question:
             counts nothing.
         without: what somebody reaches on training documents without the model.
         tried: what the attack tried of what there is; empty where nothing counts that.
+        spans_sides: whether the number of training documents compares them with unseen ones.
         reached: the number that the limit is about, with its interval.
         limit: the limit that decides; empty where nothing was measured for it.
         others: how many limits of the attack came out so; empty where it has one alone.
@@ -52,6 +55,7 @@ class Question:
     scale: ScaleFacts | None
     limit: str
     others: str
+    spans_sides: bool = False
     note: str = ""
 
 
@@ -80,6 +84,7 @@ def question_row(facts: Facts, row: QuestionFacts) -> Question:
         scale=row.scale,
         limit=limit,
         others=_others_text(row),
+        spans_sides=row.compares_pairs and trained != "",
         note=_note_on_row(facts, row),
     )
 
@@ -89,8 +94,6 @@ def _note_on_row(facts: Facts, row: QuestionFacts) -> str:
     if row.explained is not None:
         return f"No limit can be met on these numbers: {row.explained}."
     notes = []
-    if row.discounts_knowledge:
-        notes.append(NOTES["discounted"])
     if row.adds_to_text:
         notes.append(NOTES["added"])
     if row.about_text and facts.record.target.is_model:
@@ -194,9 +197,11 @@ def _tried_text(row: QuestionFacts) -> str:
     text = f"tried: {tried.attacked:,} of {tried.total:,} {unit}"
     if tried.attacked == tried.total:
         text = f"tried: all {tried.total:,} {unit}"
-    if tried.unique is None or tried.unique == tried.attacked:
+    if tried.unique is None or row.trained is None or row.trained.n == tried.attacked:
         return text
-    return f"{text}; {tried.unique:,} are in one document only"
+    # The method that decides leaves out values that resemble another document's, or that training
+    # never named. So its count is shown, which is that of the row.
+    return f"{text}; counted: {row.trained.n:,} in no other document"
 
 
 def _count_text(item: Estimate | None) -> str:

@@ -7,7 +7,7 @@ import tomllib
 from collections import Counter
 from typing import Any, NamedTuple
 
-from benchmarks.tools.recount_attacks import Found, asked_of, stands_alone, values_found
+from benchmarks.tools.recount_attacks import Found, asked_of, values_found
 from benchmarks.tools.recount_claims import Expected, Number, Sheet, agreement, numbers_in
 from benchmarks.tools.recount_people import people_reached
 from benchmarks.tools.recount_report import (
@@ -117,21 +117,11 @@ def _account_for_trials(scan: Scan, sheet: Sheet, row: Row, name: str) -> None:
     expected = [Expected(n_total)]
     if n_attacked != n_total:
         expected.insert(0, Expected(n_attacked))
-    if "one document only" in tried[0]:
-        expected.append(Expected(n_unique(scan, row.attack)))
-    definition = f"{unit} of training documents: tried, in all, tried and in one document only"
+    if "counted:" in tried[0] and row.reached is not None and row.reached.trained is not None:
+        expected.append(expected_counts(row.reached.trained)[1])
+    definition = f"{unit} of training documents: tried, in all, counted in the row"
     start = row.start + tried.start()
     sheet.compare(start, row.start + tried.end(), definition, expected, name)
-
-
-def n_unique(scan: Scan, attack: str) -> int:
-    """Count the values of training documents that an attack tried and that stand in one only."""
-    alone = set()
-    for key, outcome in scan.of(attack, "member"):
-        tried = key[:2] if attack == "reconstruction" else key
-        if outcome.get("lost") is None and stands_alone(scan, tried):
-            alone.add(tried)
-    return len(alone)
 
 
 def _account_for_sentences(sheet: Sheet, row: Row) -> None:
@@ -255,16 +245,13 @@ def _account_for_sum(scan: Scan, sheet: Sheet, recount: Recount) -> None:
     definition = "values that came back, documents that gave one back, documents that were tried"
     sheet.compare_pattern(pattern_of(words["documents"]), definition, expected)
     sheet.compare_pattern(pattern_of(words["sum"]), "values that came back", expected[:1])
-    n_left = scan.n_documents("member") - len(recount.tried_documents)
-    definition = "documents of training that were not tried with a value of their own"
-    sheet.compare_pattern(pattern_of(words["without"]), definition, [Expected(n_left)])
     n_all = n_values_alone(scan)
     share = recount.hits.total() / max(1, recount.tried.total())
     scaled = Expected(share * n_all, slack=WEIGHTS * n_all)
     definition = (
         "values of training documents in one document only, and the share that came back of it"
     )
-    pattern = r"In all training documents: about [\d,]+ of [\d,]+ such values"
+    pattern = r"training accounts for about [\d,]+ of [\d,]+ such values"
     sheet.compare_pattern(pattern, definition, [scaled, Expected(n_all)])
 
 
@@ -287,7 +274,8 @@ def _account_for_worst_kind(scan: Scan, sheet: Sheet, row: Row, recount: Recount
     expected = [Expected(recount.hits[kind]), Expected(recount.tried[kind])]
     definition = "values of this kind that came back, of those tried"
     sheet.compare(match.start(), match.end(), definition, expected)
-    people = re.search(r"at least [\d,]+ of [\d,]+ (?:declared )?people", sheet.text)
+    _account_for_other_kind(sheet, kind, recount)
+    people = re.search(r"of all (?:declared )?people, at least [\d,]+ of [\d,]+", sheet.text)
     if people is None:
         return
     reached = people_reached(scan, row.attack).values()
@@ -295,6 +283,16 @@ def _account_for_worst_kind(scan: Scan, sheet: Sheet, row: Row, recount: Recount
     expected = best_people(people[0], sides, with_interval=False)
     definition = "people whom documents of training alone name, with at least one value back"
     sheet.compare(people.start(), people.end(), definition, expected)
+
+
+def _account_for_other_kind(sheet: Sheet, worst: str, recount: Recount) -> None:
+    """Account for the values of the one other kind, where page one names it beside the worst."""
+    others = [kind for kind in recount.tried if kind != worst]
+    if len(others) != 1:
+        return
+    expected = [Expected(recount.hits[others[0]]), Expected(recount.tried[others[0]])]
+    definition = "values of the other kind that came back, of those tried"
+    sheet.compare_pattern(r"other kinds, [\d,]+ of [\d,]+", definition, expected)
 
 
 def _account_for_limits(report: Report, sheet: Sheet) -> None:
@@ -312,10 +310,17 @@ def _account_for_limits(report: Report, sheet: Sheet) -> None:
         definition = "limits of the policy by what became of them"
         sheet.compare(match.start(), match.end(), definition, expected)
     not_run = report.not_run()
-    n_limits = sum(row.limit["attack"] in not_run for row in report.outcomes)
+    unrun = [row for row in report.outcomes if row.limit["attack"] in not_run]
     definition = "limits of the policy on the attacks that are named as not tested"
-    pattern = r"(?<=\()\d+ limits?(?=\)\. The next pages)"
-    sheet.compare_pattern(pattern, definition, [Expected(n_limits)])
+    pattern = r"(?<=\()\d+ limits(?=[^()]*\)\. The next pages)"
+    sheet.compare_pattern(pattern, definition, [Expected(len(unrun))])
+    words = Counter(row.word for row in unrun)
+    definition = "of these, limits that count as undecided"
+    sheet.compare_pattern(r"\d+ of them undecided", definition, [Expected(words["Undecided"])])
+    n_untested = sum(row.word == "Not tested" for row in report.outcomes)
+    definition = "other limits of the policy that were not tested, of attacks that ran"
+    expected = [Expected(n_untested - words["Not tested"])]
+    sheet.compare_pattern(r"\d+ more of attacks that ran", definition, expected)
     definition = "attacks that apply to the model and did not run"
     sheet.compare_pattern(r"run the \d+ attacks? not tested", definition, [Expected(len(not_run))])
 
@@ -369,6 +374,7 @@ def _account_for_documents(report: Report, sheet: Sheet) -> None:
 def _leave_names(sheet: Sheet) -> None:
     """Account for constants and names."""
     sheet.leave(r"95 % interval", "level of all intervals", "constant")
+    sheet.leave(r"letters counts in row \d", "row that counts values nearly right", "name")
     sheet.leave(r"guessing: 50 %", "right pairs of a guess", "constant")
     sheet.leave(r"wrong is at most 5 %", "level of Holm's rule over all limits", "constant")
     sheet.leave(r"Privacy audit DA-\S+ · [^·]*·", "number and day of the report", "name")

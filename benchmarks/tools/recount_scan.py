@@ -46,6 +46,7 @@ def lines_of(fragment: str) -> str:
     """
     page = re.sub(r"<svg.*?</svg>", "", fragment, flags=re.S)
     page = re.sub(r"\s+", " ", page)
+    page = re.sub(r'(<td colspan="2">.*?</td>)', rf"\1{CELL}", page)
     page = re.sub(r"</t[dh]>", CELL, page)
     page = re.sub(r"<br\s*/?>", " ; ", page)
     for row in re.findall(r"<tr.*?</tr>", page):

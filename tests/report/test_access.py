@@ -14,8 +14,8 @@ from audit.cards import SERVED, AuditSheet
 from audit.measurements import Estimate
 from audit.policy import Limit
 from audit.record import Result
+from audit.report.facts.attackers import AccessRow, Release, ReleaseFacts
 from audit.report.facts.build import facts_of
-from audit.report.facts.definitions import AccessRow, Release, ReleaseFacts
 from audit.report.html import html
 from audit.report.markdown import dpia
 from audit.report.verdicts import Judged, render

@@ -294,12 +294,14 @@ def test_the_findings_count_as_page_one_does(method):
         leak,
         measurements=(*leak.measurements, excess, *sides),
         methods={"excess_pr.unique": ("excess_pr.unique", excess.name)},
+        coverage=(Coverage("all", 640, 1280, unit="fields", unique=310),),
     )
     limit = Limit("reconstruction", "excess_pr.unique", "why", max=0.65)
     case = examples.judged(examples.record(result), Policy(1, "restored", (limit,)))
     _, findings = Seen(decision(case)).text.split("Findings", 1)
     assert "231 of 301" in page_one(case)
     assert "3 of 299" in page_one(case)
+    assert "tried: 640 of 1,280 values; counted: 301 in no other document" in page_one(case)
     assert "restored at least 231 of 301 values" in findings
     assert "restored 3 of 299 values" in findings
     assert "restored 5 of 301 values" in findings

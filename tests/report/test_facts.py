@@ -201,7 +201,7 @@ def test_whatever_leaks_page_one_and_terminal_show_the_same_number(leak, n, caps
     assert row.returned is not None
     n_member = row.returned.n_member
     n_tried = row.returned.of_member
-    counted_documents = f"from {n_member:,} of the {n_tried:,} training documents that were tried"
+    counted_documents = f"from {n_member:,} of the {n_tried:,} training documents of which"
     assert (counted_documents in page) is (row.returned.n_member > 0)
     assert row.measured is not None
     assert row.deciding is not None
@@ -261,7 +261,7 @@ def test_page_one_says_that_a_gain_without_the_model_is_taken_off_only_where_it_
     (row,) = facts_of(record, verdict).rows
     assert row.takes_off is takes_off
     page = what_page_one_measures(case)
-    assert "the leak is their difference" in page
+    assert "Leak: the share on training documents less that on unseen ones" in page
     assert ("less what an attacker gains without the model" in page) is takes_off
 
 

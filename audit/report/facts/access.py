@@ -18,15 +18,8 @@ from audit.cards import SERVED
 from audit.measurements import Estimate
 from audit.policy import Decision, Outcome, Verdict
 from audit.record import AuditRecord, Result
-from audit.report.facts.definitions import (
-    WORST_FIRST,
-    AccessCell,
-    AccessRow,
-    MeasuredLeak,
-    QuestionFacts,
-    Release,
-    ReleaseFacts,
-)
+from audit.report.facts.attackers import AccessCell, AccessRow, Release, ReleaseFacts
+from audit.report.facts.definitions import WORST_FIRST, MeasuredLeak, QuestionFacts
 from audit.report.facts.leaks import leaks, telling_numbers
 
 CONFIRMED = ("violated", "waived")

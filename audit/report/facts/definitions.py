@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from audit.attacks import TEXTS, text_of
-from audit.attacks.text import Access
 from audit.measurements import Breakdown, By, Coverage, Estimate, PeopleCount
 from audit.policy import Cause, Decision, Outcome, Overall, Verdict
 from audit.policy.alarms import Alarm
@@ -16,6 +14,7 @@ from audit.policy.grounds import Remedy, Urgency
 from audit.record import AuditRecord
 from audit.report.commands import Commands
 from audit.report.facts.actions import Recommendation
+from audit.report.facts.attackers import AccessRow, ReleaseFacts
 from audit.report.facts.scale import ScaleFacts
 from audit.report.sentences import finding_sentence, value_sentence
 
@@ -34,7 +33,7 @@ EXTRACTING = ("reconstruction", "memorisation", "attribute_inference", "canaries
 RETURNING = ("reconstruction", "memorisation")
 """Attacks whose values come back as the document has them, and are not picked from a list."""
 RECOGNISING = ("membership",)
-DISCOUNTED = 0.02
+DISCOUNTED = 0.005
 """Share by which somebody without the model has to do better than an attack on unseen documents
 before a report explains it."""
 FEWEST_OF_KIND = 10
@@ -311,82 +310,6 @@ class MeasuredLeak:
         if self.shown.low == self.shown.high and text is not None:
             return value_sentence(text, self.shown)
         return finding_sentence(self.attack, self.shown)
-
-
-AccessState = Literal["shown", "not shown", "not tested", "needs the model"]
-"""Whether a leak was shown to attackers with one kind of access.
-
-"not shown" is no proof of the contrary; "needs the model": what the question is about is in the
-model alone."""
-Release = Literal["internal", "hosted", "shared"]
-"""Whether the file and the service stay inside, outsiders use the service, or outsiders get the
-file."""
-
-
-@dataclass(frozen=True)
-class AccessCell:
-    """What an attack found with one kind of access to the model, or with less.
-
-    Attributes:
-        state: whether a leak was shown.
-        measured: the number that shows it, or that the limit was held against; None where nothing
-            was measured.
-        outcome: the worst outcome of the limits on numbers within this access; empty where none
-            limits one, or nothing was tested.
-    """
-
-    state: AccessState
-    measured: Estimate | None = None
-    outcome: Outcome | Literal[""] = ""
-
-
-@dataclass(frozen=True)
-class AccessRow:
-    """What an attack found, by the attacker's access to the model.
-
-    Attributes:
-        attack: its name.
-        cells: by access, most first. Whoever has more access can do what those with less can.
-        ran: whether it ran to its end.
-        reason: why it did not, where the record says so.
-    """
-
-    attack: str
-    cells: Mapping[Access, AccessCell]
-    ran: bool = True
-    reason: str = ""
-
-
-@dataclass(frozen=True)
-class ReleaseFacts:
-    """What the table of access says of one way to give a model away.
-
-    Attributes:
-        release: the way.
-        shown: attacks whose leak was shown to whoever then has access.
-        exceeded: of `shown`, those by which a limit is exceeded and not waived.
-        not_shown: those that were tried with this access and showed none.
-        undecided: of `not_shown`, those with an undecided limit.
-        not_tested: those that nobody tried with this access.
-        by_server: of `not_tested`, those that a scan of a server would try on answers alone; of
-            "hosted" only.
-        with_scores: attacks whose leak was shown to outsiders who get scores, and not to those who
-            get answers alone; of "hosted" only.
-    """
-
-    release: Release
-    shown: tuple[str, ...]
-    exceeded: tuple[str, ...]
-    not_shown: tuple[str, ...]
-    undecided: tuple[str, ...]
-    not_tested: tuple[str, ...]
-    by_server: tuple[str, ...] = ()
-    with_scores: tuple[str, ...] = ()
-
-    @property
-    def was_tested(self) -> bool:
-        """Tell whether any attack was tried with this access."""
-        return bool(self.shown or self.not_shown)
 
 
 @dataclass(frozen=True)

@@ -361,7 +361,7 @@ def _describe_shortly(effect: Effect) -> str:
 def _relative_change(before: float, after: float, what: str) -> str:
     """Say by how many per cent `what` fell or rose."""
     change = 100 * (after - before) / before if before else 0.0
-    return f"{what} {'down' if change <= 0 else 'up'} {abs(change):.0f} %"
+    return f"{what} {'fell' if change <= 0 else 'rose'} by {abs(change):.0f} %"
 
 
 def _count(violated: Sequence[Decision], comparison: MeasuredDefense, outcome: str) -> int:

@@ -19,7 +19,7 @@ from audit.measurements import STRICT
 from audit.policy import WORDS, Cause, PolicyIdentity, Word
 from audit.policy.decision import Baseline, WaiverState
 from audit.record import AuditRecord, Result, Status
-from audit.report.facts.definitions import AccessRow, AccessState, Release
+from audit.report.facts.attackers import AccessRow, AccessState, Release
 from audit.report.verdicts import Check, Judged
 
 T = TypeVar("T")
