@@ -497,6 +497,16 @@ def test_text_fits_the_terminal(shown, width):
     assert row.endswith("]*")
 
 
+def test_the_last_screen_names_each_attack_once_in_words(shown):
+    """A terminal shows the end: without it, the last lines were the rules of the comparison."""
+    *_, last = render(shown, "text", 80).split("\n\nIn short, by the first number of each attack\n")
+    compared_places = {change.place for change in shown.changes if change.compared}
+    lines = [line for line in last.splitlines() if line.startswith("  ") and line[2] != " "]
+    assert len(lines) == len(compared_places)
+    assert "  Restore a blacked-out value: 10 points → 60 points: worse" in lines
+    assert last.rstrip().replace("\n  ", " ").endswith("numbers could be compared.")
+
+
 def test_markdown_neither_links_nor_mentions_nor_draws(shown):
     text = render(shown, "markdown", 80)
     assert text.startswith("### docaudit: 1 worse, 1 better, 2 cannot be told")
