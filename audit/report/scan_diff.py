@@ -94,8 +94,9 @@ def _value(item: Measurement | None, form: Form) -> str:
 
 def _meaning(change: MetricChange) -> str:
     """Say in a word whether a change is for the better."""
-    words: dict[str, str] = LABELS["diff"]["meanings"]
-    return words.get(change.outcome, change.outcome)
+    if change.outcome == "lower":
+        return LABELS["diff"]["lower"]
+    return change.outcome
 
 
 def _draw_text(diff: Comparison, width: int) -> str:

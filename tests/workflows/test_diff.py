@@ -503,7 +503,7 @@ def test_the_last_screen_names_each_attack_once_in_words(shown):
     compared_places = {change.place for change in shown.changes if change.compared}
     lines = [line for line in last.splitlines() if line.startswith("  ") and line[2] != " "]
     assert len(lines) == len(compared_places)
-    assert "  Restore a blacked-out value: 10 points → 60 points: worse" in lines
+    assert "  Restore a blacked-out value: 10\u00a0points → 60\u00a0points: worse" in lines
     assert last.rstrip().replace("\n  ", " ").endswith("numbers could be compared.")
 
 
