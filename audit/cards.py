@@ -83,7 +83,7 @@ _Rate = Annotated[float, Field(gt=0, le=1)]
 
 @dataclass(frozen=True, config=STRICT)
 class PrivacyCard:
-    """The guarantee that the training of a model claims (methods.md#dp-training).
+    """The guarantee that the training of a model claims (methods/dp-training.md).
 
     A scan cannot verify it.
 

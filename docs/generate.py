@@ -17,6 +17,7 @@ from audit.attacks import TEXTS
 from audit.attacks.text import CATEGORY_LABELS, AttackText, name_parts
 from audit.cli import app
 from audit.cli.options import HELP
+from audit.report import html
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS / "reference" / "models.json"
@@ -52,6 +53,7 @@ def pages() -> dict[str, str]:
         "reference/limits.md": _page("Limits of the shipped policies", _limits()),
         "reference/models.md": _page("Models", _models()),
         "reference/papers.md": _page("Papers", _papers()),
+        "glossary.md": _page("Glossary", _glossary()),
     }
 
 
@@ -347,6 +349,21 @@ def _papers() -> Iterator[str]:
         yield f"- {authors}: " + re.sub(
             r"arXiv:([\d.]+\d)", r"[arXiv:\1](https://arxiv.org/abs/\1)", paper
         )
+
+
+def terms() -> dict[str, str]:
+    """The meaning of each term. Attacks win over reports, and reports over the manual."""
+    meanings = dict(html.MANUAL) | dict(html.GENERAL)
+    for text in reversed(TEXTS.values()):
+        meanings |= text.glossary
+    return meanings
+
+
+def _glossary() -> Iterator[str]:
+    yield "Words of reports and of this manual. Words in brackets are other forms of a term."
+    yield ""
+    for name, meaning in sorted(terms().items(), key=lambda pair: pair[0].lower()):
+        yield from (f"## {name}", "", meaning, "")
 
 
 def _of_task(words: str, task: str, results: Sequence[Mapping[str, Any]]) -> Iterator[str]:

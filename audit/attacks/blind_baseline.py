@@ -1,9 +1,9 @@
 """The blind baseline of membership results.
 
-Whether what an attack compares can be told apart without the model. methods.md#statistics, "Blind
-baseline". The check has a seed of its own and looks at the documents in the order of their ids, so
-it says the same of the same documents whatever the scan's seed; it describes the documents that an
-attack compares, which a budget may have drawn.
+Whether what an attack compares can be told apart without the model
+(methods/checks.md#blind-baseline). The check has a seed of its own and looks at the documents in
+the order of their ids, so it says the same of the same documents whatever the scan's seed; it
+describes the documents that an attack compares, which a budget may have drawn.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ Unit = Literal["document", "provider"]
 NAME = "blind_auc"
 """The measurement; the diagnostics are `blind_p`, `blind_power` and `blind_auc.<block>`."""
 ENOUGH_POWER = 0.8
-"""Power for an AUC of 0.65 under which the blind check is too weak (methods.md#statistics)."""
+"""Power for an AUC of 0.65 under which the blind check is too weak.
+
+See methods/checks.md#blind-baseline."""
 SEED = 5
 """Of folds, permutations and, beyond `MAX_UNITS`, of which units are described."""
 MAX_UNITS = 1_000

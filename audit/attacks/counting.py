@@ -2,7 +2,7 @@
 
 Values, documents, kinds. An attack tries as many values as its budget allows. A count is scaled to
 all distinct values that could be tried, so that neither the budget nor a scan that stops early
-changes what it is a count of (methods.md#counts).
+changes what it is a count of (methods/index.md#counts).
 """
 
 from __future__ import annotations

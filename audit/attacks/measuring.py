@@ -37,7 +37,7 @@ MEAN: Mean = "geometric"
 """The settings that docaudit ships; the paper gives ranges."""
 NEEDED_DOCUMENTS = math.ceil(math.log(PASS_ALPHA) / math.log1p(-0.05))
 """From so many documents on, no hit at all shows a rate under 0.05 for a pass
-(methods.md#statistics): 59."""
+(methods/index.md#power-and-coverage): 59."""
 INPUT_ONLY = "input_only"
 """The group of values that training never named."""
 NEAR = "near"

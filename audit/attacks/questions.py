@@ -234,7 +234,7 @@ class Cleared:
 
 
 def clear(page: PageView, answers: Sequence[str]) -> Generator[Request, Any, Cleared]:
-    """Remove answers from a page and prove them gone (methods.md#memorisation).
+    """Remove answers from a page and prove them gone (methods/memorisation.md#proof-of-removal).
 
     Used with `yield from`.
 

@@ -1,6 +1,6 @@
 """Scores of two sides compared, whatever the units: areas, rates, advantages, histograms, curves.
 
-Method: methods.md#statistics.
+Method: methods/index.md#intervals.
 """
 
 from __future__ import annotations

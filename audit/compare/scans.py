@@ -1,6 +1,6 @@
 """Two scans of the same data compared: each number better, worse, or cannot be told.
 
-Method: methods.md#comparing-scans.
+Method: methods/index.md#comparing-scans.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,6 +1,6 @@
 """The lines of a page, the bars over its hidden values, and text left under a bar.
 
-See methods.md#redaction-context. A bar is as long as its value, and shows how long that is; or all
+See methods/redaction-context.md. A bar is as long as its value, and shows how long that is; or all
 bars have one length, and nothing that depends on the length of a value may show: how many lines it
 fills, where it ends, or where one begins that is set flush right.
 """

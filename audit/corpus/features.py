@@ -1,4 +1,6 @@
-"""Features of documents as seen without the model, for the blind baseline (methods.md#statistics).
+"""Features of documents as seen without the model, for the blind baseline.
+
+Method: methods/checks.md#blind-baseline.
 
 Nothing here reads a document's id, split or provider, or anything that follows from the split: two
 documents that are equal but for these are described alike.

@@ -1,6 +1,6 @@
 """Equality of values, and the number of documents that a value occurs in.
 
-Method: methods.md#reconstruction, "unique fields".
+Method: methods/reconstruction.md#excess-on-unseen-fields.
 """
 
 import unicodedata
@@ -125,8 +125,8 @@ chance."""
 def is_on_page(question: Question, words: Sequence[Word]) -> bool:
     """Test whether an accepted answer equals consecutive whole words of the page, after `fold`.
 
-    Plainer than what removal looks for (methods.md#memorisation): answers inside a word or with OCR
-    errors are not found.
+    Plainer than what removal looks for (methods/memorisation.md#proof-of-removal): answers inside a
+    word or with OCR errors are not found.
     """
     page, edges = _fold_words(words)
     edge_set = frozenset(edges)

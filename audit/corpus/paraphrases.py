@@ -1,9 +1,9 @@
 """Questions in other words, by templates.
 
-See methods.md#memorisation; Pinto et al. 2024, appendix D.2. The paper has a language model write
-its paraphrases. These change how a question is put and leave what it asks about in its own words
-("the address"), so they are closer to the original: where memory survives them, it may not survive
-better ones. Owners who have better ones give them in the data set.
+See methods/memorisation.md#contexts; Pinto et al. 2024, appendix D.2. The paper has a language
+model write its paraphrases. These change how a question is put and leave what it asks about in its
+own words ("the address"), so they are closer to the original: where memory survives them, it may
+not survive better ones. Owners who have better ones give them in the data set.
 """
 
 import re

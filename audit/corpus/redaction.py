@@ -1,6 +1,6 @@
 """Redacted values and what stays around them.
 
-See methods.md#redaction-context; Beltrame et al. 2024, section 4.2. Each value that may be attacked
+See methods/redaction-context.md; Beltrame et al. 2024, section 4.2. Each value that may be attacked
 is one span: hidden under a mask, in its sentence, or on a page with boxes in its lines. The other
 values around it stay readable, unless the mask is "all". Sentences are divided by a small rule for
 texts as courts write them: what it gets wrong makes a context longer or shorter, never a span

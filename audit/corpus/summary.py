@@ -37,7 +37,7 @@ from audit.errors import listed
 from audit.files import hub_revision
 
 MIN_DOCUMENTS = 150
-"""Members and held-out each: methods.md#statistics, "Power first"."""
+"""Members and held-out each: methods/index.md#power-and-coverage."""
 MIN_PUBLIC = 20
 """Public documents, without which nothing shows whether training used the unseen ones."""
 PASSING = 2 * MIN_DOCUMENTS + MIN_PUBLIC
@@ -339,7 +339,7 @@ reach it."""
 class AskedProviders:
     """The providers of whom an attack can ask whether they were trained on.
 
-    See methods.md#provider-membership. A provider is in when one of its documents is a member; what
+    See methods/provider-membership.md. A provider is in when one of its documents is a member; what
     is asked about are its held-out ones, kept aside. Names that differ in case or spacing only are
     one provider (`folding.fold`), here and everywhere.
 

@@ -3,7 +3,7 @@
 The division is the source's own or the owner's.
 
 Documents that are alike (equal images or texts, pages of one document) stay together. By provider
-(methods.md#provider-membership): one that is *in* has members, and documents kept aside that the
+(methods/provider-membership.md): one that is *in* has members, and documents kept aside that the
 attacker holds; one that is *out* has kept-aside documents alone. Providers are drawn at random, and
 how many documents one keeps aside depends on how many it has, never on the draw: nothing but the
 model distinguishes the two.

@@ -13,7 +13,7 @@ Five rules, each tried on the whole page before the next; the first location in 
    what is hidden later is a little more than the value, not less.
 5. `loose`: names and addresses of at least 10 letters and digits, where the consecutive words that
    are most like the value are like enough and no other place of the page is nearly as much like it
-   (methods.md#located-loosely). Two such places: none is taken.
+   (methods/index.md#located-loosely). Two such places: none is taken.
 
 Rule 1 is an exact location, 2 to 4 are normalised ones, 5 is a loose one, which reports count
 apart.

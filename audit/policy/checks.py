@@ -2,7 +2,7 @@
 
 All checks of a scan share one false-positive rate of 5 %.
 
-Method: methods.md#statistics, "Checks". A scan of a model that leaks nothing, on data that are as
+Method: methods/checks.md#error-rate. A scan of a model that leaks nothing, on data that are as
 declared, is left undecided by its checks in at most 5 % of audits, however many checks it makes.
 """
 

@@ -2,12 +2,12 @@
 
 What a model trained as the audited one was, on public documents, also answers with the answer
 removed, is generalisation or chance; only the rest can be memory (Pinto et al. 2024, section 3.1;
-methods.md#memorisation). To be that yardstick it must be as strong: the same start, recipe, number
+methods/memorisation.md). To be that yardstick it must be as strong: the same start, recipe, number
 of samples and steps.
 
 Extractable memorisation and simplicity (Pinto et al. 2024, appendix C) and the likelihood-ratio
-attacks of methods.md, section 3b, rest on split models. Each document, with all its questions, is
-in exactly half of them.
+attacks of methods/document-membership.md rest on split models. Each document, with all its
+questions, is in exactly half of them.
 """
 
 import json

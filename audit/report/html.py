@@ -404,8 +404,11 @@ def _guarantee_check(guarantee: GuaranteeFacts) -> str:
     return CHECKS["agrees" if guarantee.measured else "no secrets"]
 
 
-GENERAL: Mapping[str, str] = table_beside(__file__, "glossary.toml")["terms"]
+_TERMS = table_beside(__file__, "glossary.toml")
+GENERAL: Mapping[str, str] = _TERMS["terms"]
 """Meaning by term, whatever the attacks."""
+MANUAL: Mapping[str, str] = _TERMS["manual"]
+"""Meaning by term that the manual explains and reports do not."""
 CLOSED = frozenset(
     {"a", "button", "caption", "code", "h1", "h2", "h3", "h4", "script", "style", "summary", "svg"}
 )

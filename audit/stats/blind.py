@@ -1,4 +1,4 @@
-"""Separation of members from others without the model (methods.md#statistics, "Blind baseline").
+"""Separation of members from others without the model (methods/checks.md#blind-baseline).
 
 Where somebody who never saw the model can separate them, what an attacker finds may be that
 difference.
@@ -18,10 +18,10 @@ from audit.stats.roc import auc_interval
 N_PERMUTATIONS = 1000
 SIGNIFICANT = 0.01
 """p at or under which the splits differ: about the check's share of the 5 % of a scan
-(methods.md#statistics)."""
+(methods/checks.md#blind-baseline)."""
 ADVERSARY = 0.65
 """The AUC of somebody without the model that the check must be able to find
-(methods.md#statistics)."""
+(methods/checks.md#blind-baseline)."""
 N_FOLDS = 10
 """Of the cross-validation."""
 PENALTY = 0.3

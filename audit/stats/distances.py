@@ -14,7 +14,7 @@ from audit.stats.intervals import join_groups
 NEAR_SIMILARITY = 0.8
 NEAR_LETTERS = 10
 """The least similarity, and the fewest letters of a value that need not be exact
-(methods.md#near-verbatim)."""
+(methods/memorisation.md#near-verbatim)."""
 ROWS = 256
 """Texts that are compared with all others at a time."""
 

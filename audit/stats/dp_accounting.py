@@ -1,4 +1,4 @@
-"""Account for the privacy of a training with Opacus' numerical accountant (methods.md#dp-training).
+"""Account for the privacy of a training with Opacus' numerical accountant (methods/dp-training.md).
 
 The mechanism is the Poisson-sampled Gaussian under add/remove of one unit (Gopi et al. 2021). In a
 federated training the providers of one client share the coin of their client, so that the other

@@ -1,4 +1,4 @@
-"""Bounds that the privacy curve of a training proves on any attack on it (methods.md#dp-training).
+"""Bounds that the privacy curve of a training proves on any attack on it (methods/dp-training.md).
 
 A unit is in the training data or not, all else being equal. Whatever is computed from the model and
 from everything else, a share of at most `tpr` of the units that are in is called so at a
@@ -132,7 +132,7 @@ def auc(guarantee: Guarantee) -> float:
 
     An area over pairs of units of one run is bounded by it as well, but for 1 / (2 m) with m units
     that are out: the rank of a unit among those that are out is uniform had it been out itself
-    (proof: methods.md#dp-training).
+    (proof: methods/dp-training.md).
     """
     # The area above the polygon is cut into two equal halves by its axis of symmetry, on which the
     # rates sum to 1.

@@ -1,6 +1,6 @@
 """Two-sided intervals with one-sided bounds, sums by cluster, and medians.
 
-See methods.md#statistics.
+See methods/index.md#intervals.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def clopper_pearson(hits: int, n: int) -> Interval:
 def proportion(
     hits: npt.ArrayLike, clusters: npt.ArrayLike, weights: Floats | None = None
 ) -> Interval:
-    """Compute the share of hits with the interval that methods.md#statistics asks for.
+    """Compute the share of hits with the interval that methods/index.md#intervals asks for.
 
     One row a cluster: Clopper-Pearson. No hit, all hits, or a single cluster: Clopper-Pearson with
     n = number of clusters (Kish's effective number where they hold unequal numbers of rows), since

@@ -1,6 +1,6 @@
 """What an attacker recognises beyond a blind guesser, over all classes and of one.
 
-See methods.md#redaction-context.
+See methods/redaction-context.md.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ def lift_share(right: npt.ArrayLike, blind: npt.ArrayLike, clusters: npt.ArrayLi
     (accuracy - blind accuracy) / (1 - blind accuracy). That is the share gained of the rows that
     the guesser misses, minus the share lost of the others times their odds: 0 for answers that do
     not depend on the truth, and 1 for whoever is always right, however common the commonest class
-    (methods.md#redaction-context). The interval is the outer one of two: MOVER (Zou & Donner 2008)
+    (methods/redaction-context.md). The interval is the outer one of two: MOVER (Zou & Donner 2008)
     on the `proportion` intervals of both shares, which holds where hits are rare, at the observed
     odds, their correlation over clusters used where it is negative; and cluster-t on the linearised
     ratio, which knows that the odds were estimated as well. Where nothing is lost and 20 clusters

@@ -11,7 +11,7 @@ from audit.arrays import Bools, Floats
 OWN_VARIANCE = 16
 """From so many models a side on, a document has a variance of its own; else all documents share
 one."""
-# methods.md#document-membership; Carlini et al. too find a shared variance better when there are
+# methods/document-membership.md; Carlini et al. too find a shared variance better when there are
 # few models.
 LOWEST_LOSS = 1e-7
 """Losses under this are taken for this: about what float32 resolves near a probability of 1."""

@@ -1,6 +1,6 @@
 """Differences between two scans of the same units.
 
-Paired where units have values, else from two intervals. Method: methods.md#statistics.
+Paired where units have values, else from two intervals. Method: methods/index.md#intervals.
 """
 
 from __future__ import annotations
@@ -323,7 +323,9 @@ def _ratio_change(totals: Floats) -> Floats:
 
 
 def sign_flip(differences: npt.ArrayLike, rng: np.random.Generator, n_flips: int = 10_000) -> float:
-    """Test paired differences by cluster by a sign-flip permutation test (methods.md#statistics).
+    """Test paired differences by cluster by a sign-flip permutation test.
+
+    Method: methods/index.md#intervals.
 
     Args:
         differences: one sum of differences a cluster, shape (n_clusters,), at least one cluster.

@@ -43,7 +43,8 @@ CHANCE: dict[MetricKind, float] = dict.fromkeys(get_args(MetricKind), 0.0) | {
 """What a model that leaks nothing has."""
 DIFFERING = 0.0025
 """Share of units on which a model without a leak differs from what it is compared with."""
-# With it 150 members and 150 others pass a limit of 0.05 in 99 % of audits (methods.md#statistics).
+# With it 150 members and 150 others pass a limit of 0.05 in 99 % of audits
+# (methods/index.md#power-and-coverage).
 MAX_UNITS = 1_000_000
 """More units a side are not asked for."""
 _NEGLIGIBLE = 1e-8

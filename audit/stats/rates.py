@@ -1,4 +1,4 @@
-"""Means and rates of clustered rows, and their differences (methods.md#statistics).
+"""Means and rates of clustered rows, and their differences (methods/index.md#intervals).
 
 Each row adds a share in [0, 1]. With one model a share is 0 or 1 and these are the intervals of
 plain proportions.

@@ -1,8 +1,8 @@
 """Intervals of anything made of sums over documents (BCa bootstrap) or by leaving out.
 
-See methods.md#statistics. scipy.stats.bootstrap is not used because it resamples rows of single
-columns: here whole clusters are drawn, with several sums each, within each split. On a plain mean
-both agree (tested).
+See methods/index.md#intervals. scipy.stats.bootstrap is not used because it resamples rows of
+single columns: here whole clusters are drawn, with several sums each, within each split. On a plain
+mean both agree (tested).
 """
 
 from collections.abc import Callable, Sequence
@@ -97,7 +97,7 @@ def _satterthwaite(variances: Sequence[float], degrees: Sequence[float]) -> floa
 
 Statistic = Callable[[Floats], Floats]
 MIN_CLUSTERS = 20
-"""Under so many clusters in a stratum: cluster-t instead of BCa (methods.md#statistics)."""
+"""Under so many clusters in a stratum: cluster-t instead of BCa (methods/index.md#intervals)."""
 EXTREME_ALPHA = 0.01
 """One-sided levels under this one take the outer of the BCa and the cluster-t bound."""
 # BCa's error in coverage is of order 1/n whatever the level: far out in the tail its relative error

@@ -1,7 +1,7 @@
 """Separation of members from non-members by a score.
 
 AUC, ROC, and the true-positive rate at a low false-positive rate. Scores are larger for what looks
-more like a member; each is one independent unit (a document), see methods.md#statistics.
+more like a member; each is one independent unit (a document), see methods/index.md#intervals.
 """
 
 import math
@@ -29,7 +29,7 @@ not estimated."""
 LOW_RATES = (0.001, 0.01, 0.1)
 """The false-positive rates at which an attacker's certainty is measured, lowest first."""
 FEW = 20
-"""Under so many units on a side the method says "few" (methods.md#statistics)."""
+"""Under so many units on a side the method says "few" (methods/index.md#intervals)."""
 LOPSIDED = 0.1
 """Of the units, a share under this, or over 1 minus this, that is called a member makes a guess
 lopsided."""
@@ -57,13 +57,13 @@ def auc_interval(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> Interval:
     """Compute `auc` with its interval: DeLong et al. (1988) on the logit scale, Student's t.
 
     The degrees of freedom are Satterthwaite's over the two sides. In place of the BCa bootstrap of
-    other differences (methods.md#statistics): the variance of an AUC has a closed form, so that far
-    one-sided bounds do not rest on a few resamples (its false alarms are in
+    other differences (methods/index.md#intervals): the variance of an AUC has a closed form, so
+    that far one-sided bounds do not rest on a few resamples (its false alarms are in
     `benchmarks/calibration/membership_calibration.json`). Where fewer than 3 units of a side are
     placed otherwise than the commonest of their side, as when members and non-members do not
     overlap, the bounds are Clopper-Pearson with n = units of the smaller side: of all ways to pair
-    each of them with another of the other side, the hits of a pairing spread most when they
-    are 0 or 1.
+    each of them with another of the other side, the hits of a pairing spread most when they are 0
+    or 1.
 
     Args:
         members: shape (n_members,), at least one.
@@ -152,7 +152,9 @@ def roc_points(
 
 
 def evaluated_needed(fpr: float) -> int:
-    """Count the evaluated non-members that resolve a false-positive rate (methods.md#statistics).
+    """Count the evaluated non-members that resolve a false-positive rate.
+
+    Method: methods/index.md#intervals.
 
     Without a false alarm among them the upper end of the two-sided 95 % Clopper-Pearson interval is
     `fpr` or less: 36 for 10 %, 368 for 1 %, 3,688 for 0.1 %.

@@ -49,7 +49,7 @@ def choose_number_format(
     How alike the answers are comes with it. The first trials of each stratum are attempted, and
     what they ask the target is asked in both formats: the losses of remembered pages are the
     smallest, so members must be among them. Under `MIN_AGREEMENT` the encoder stays in float32
-    (methods.md#reconstruction).
+    (methods/reconstruction.md).
     """
     number_format = wanted_format(session)
     if number_format == "float32" or session.target.card.dtype != "float32":

@@ -69,7 +69,7 @@ Outlook = Literal[
 
 WANTED_POWER = 0.8
 """A data set is too small for a limit that a model which leaks nothing passes less often
-(methods.md#statistics)."""
+(methods/index.md#power-and-coverage)."""
 MOST_TIMES = 40.0
 """More than so many times the documents that there are is no advice."""
 STEP = 1.03

@@ -1,6 +1,6 @@
 """Limits of a policy that an audit can decide, and the units that a data set has for each.
 
-Method: methods.md#statistics.
+Method: methods/index.md#power-and-coverage.
 
 A limit is held against every method of its attack. Of several, and of a balanced accuracy, which is
 a mean over many forests and known better than one call a unit, the chances given here are least

@@ -1,4 +1,6 @@
-"""False alarms, passes and power of the limits on attribute inference on simulated audits (methods.md#statistics).
+"""False alarms, passes and power of the limits on attribute inference on simulated audits.
+
+Method: methods/index.md#limits-and-methods.
 
 No model is trained: `simulated_attacks.attributes` draws the losses of 16 candidates a value, four
 values a document, one in five of which stands in several documents; target and public model share
@@ -36,7 +38,7 @@ ATTACK = "attribute_inference"
 METRIC = "excess.unique"
 RESAMPLES = 1000
 ALLOWED = 64
-"""False alarms of 1,000 that "at most 5 %" may show (methods.md#statistics)."""
+"""False alarms of 1,000 that "at most 5 %" may show (methods/index.md#limits-and-methods)."""
 
 
 def own_limits(policy: Policy) -> Policy:

@@ -1,4 +1,6 @@
-"""False alarms of the blind check, and what it makes of a split by date (methods.md#statistics).
+"""False alarms of the blind check, and what it makes of a split by date.
+
+Method: methods/index.md#limits-and-methods.
 
 Corpora are drawn from a pool of synthetic receipts (the generator of `sample_models`), pages and
 images included, that `corpus/describe.py` describes once. Nothing is trained: the check never sees
@@ -30,7 +32,7 @@ from audit.stats.blind import SIGNIFICANT, BlindCheck, blind_check
 
 SEED = 3
 ALLOWED = 64
-"""False alarms of 1,000 that "at most 5 %" may show (methods.md#statistics)."""
+"""False alarms of 1,000 that "at most 5 %" may show (methods/index.md#limits-and-methods)."""
 RECEIPTS = 1_500
 PROVIDERS = 200
 DOCUMENTS = 60

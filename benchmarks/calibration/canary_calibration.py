@@ -54,7 +54,7 @@ DELTA = 1e-5
 N_PINS = 10**LENGTH
 SIGNIFICANCE = 0.05
 ALLOWED = 64
-"""False alarms of 1,000 that "at most 5 %" may show (methods.md#statistics)."""
+"""False alarms of 1,000 that "at most 5 %" may show (methods/index.md#limits-and-methods)."""
 SIZES = (64, 200)
 MULTIPLES = (1, 2, 4)
 

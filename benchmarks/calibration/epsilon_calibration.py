@@ -1,6 +1,6 @@
 """How often the bound on epsilon lies above the truth, and how near it comes.
 
-Method: methods.md#canaries and #statistics.
+Method: methods/canaries.md and methods/index.md#limits-and-methods.
 
 No model is trained: the mechanism gives each canary's score itself, so that its epsilon is known.
 Randomised response tells each coin rightly with probability e^eps / (1 + e^eps); the Gaussian
@@ -29,7 +29,7 @@ from audit.arrays import Bools, Floats
 from audit.stats.epsilon import CONFIDENCE, epsilon_bound
 
 ALLOWED = 64
-"""False alarms of 1,000 that "at most 5 %" may show (methods.md#statistics)."""
+"""False alarms of 1,000 that "at most 5 %" may show (methods/index.md#limits-and-methods)."""
 REACHED = 0.8
 """Of the truth that the bound reaches on average for randomised response."""
 

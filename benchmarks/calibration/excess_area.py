@@ -176,7 +176,7 @@ def excess_area(
 ) -> Interval:
     """Excess AccAUC: (attack - baseline) on member fields minus the same on held-out fields.
 
-    See methods.md#reconstruction-metrics.
+    See methods/reconstruction.md#metrics.
 
     Attack and baseline each rank the fields by a score of their own. BCa over documents, stratified
     by split. Where a split has fewer than 3 documents that differ (see `area_interval`), or no

@@ -1,4 +1,6 @@
-"""Taggers that saw personal values as inputs alone, attacked as methods.md#values-in-the-input-alone says.
+"""Taggers that saw personal values as inputs alone, attacked as the method says.
+
+Method: methods/index.md#values-in-the-input-alone.
 
 Every page holds two values of three words: a total, which training labels, and a holder, whose
 words are tagged "O". Words are drawn from 30, so that nothing but memory tells a value. Each tagger

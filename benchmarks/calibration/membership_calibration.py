@@ -1,6 +1,6 @@
 """False alarms, power and verdicts of the membership scores on simulated audits.
 
-Method: methods.md#document-membership and #statistics.
+Method: methods/document-membership.md and methods/index.md#limits-and-methods.
 
 No model is trained. What is simulated is what models say of documents: the logit confidence of
 document i under model m is difficulty_i + quality_m + leak * (m was trained on i) + noise, all
@@ -49,7 +49,7 @@ ALPHA = 0.05
 RATE = 0.1
 NO_LEAK = {"auc": 0.5, LOW: 0.0, COUNT: 0.0, "tpr_at_fpr_10": RATE}
 ALLOWED = 64
-"""False alarms of 1,000 that "at most 5 %" may show (methods.md#statistics)."""
+"""False alarms of 1,000 that "at most 5 %" may show (methods/index.md#limits-and-methods)."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """False alarms, power and unequal baselines of the memorisation limit on simulated audits.
 
-Method: methods.md#memorisation and #statistics.
+Method: methods/memorisation.md and methods/index.md#limits-and-methods.
 
 No model is trained. What is simulated is what a target and one baseline answer: pages of two
 questions, each of which one of the two gives alone with some probability though nothing is
@@ -47,7 +47,7 @@ SIGNIFICANCE = 0.05
 QUESTIONS = 2
 """Of each page."""
 ALLOWED = 64
-"""False alarms of 1,000 that "at most 5 %" may show (methods.md#statistics)."""
+"""False alarms of 1,000 that "at most 5 %" may show (methods/index.md#limits-and-methods)."""
 UNCHECKED = Blind(Unresolved(NAME, "not simulated", 0), (), (), None, "random")
 
 

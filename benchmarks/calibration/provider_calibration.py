@@ -1,6 +1,6 @@
 """False alarms, coverage and power of provider membership on simulated audits.
 
-Method: methods.md#provider-membership and #statistics.
+Method: methods/provider-membership.md and methods/index.md#limits-and-methods.
 
 No model is trained: `provider_simulated` says what models say of providers. The attacks, intervals,
 bounds and the verdict are those of a scan.
@@ -68,7 +68,10 @@ MACHINE = "2-core CPU"
 
 
 def allowed(audits: int) -> int:
-    """False alarms that "at most 5 %" may show: 64 of 1,000 (methods.md#statistics)."""
+    """False alarms that "at most 5 %" may show: 64 of 1,000.
+
+    See methods/index.md#limits-and-methods.
+    """
     return int(binom.ppf(0.975, audits, ALPHA))
 
 

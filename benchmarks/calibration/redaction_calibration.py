@@ -1,4 +1,6 @@
-"""False alarms and detection of what redaction audits limit of the text (methods.md#redaction-context and #statistics).
+"""False alarms and detection of what redaction audits limit of the text.
+
+Method: methods/redaction-context.md and methods/index.md#limits-and-methods.
 
 No classifier is trained. What is simulated is what one says of hidden values: of a share of them it
 says the truth (as many as are told, which differs from document to document), of the others what it
@@ -32,7 +34,7 @@ MEASURED = {"lift_share": lift_share_of, "worst_class": worst_class_of}
 ALPHA = 0.05
 FOLDS = 5
 ALLOWED = 64
-"""False alarms of 1,000 that "at most 5 %" may show (methods.md#statistics)."""
+"""False alarms of 1,000 that "at most 5 %" may show (methods/index.md#limits-and-methods)."""
 EIGHT = (0.30, 0.18, 0.14, 0.12, 0.10, 0.07, 0.05, 0.04)
 LOPSIDED = (0.93, 0.07)
 

@@ -1,4 +1,6 @@
-"""How often the check of resemblance fires where a lot divided the documents (methods.md#checks-of-the-scan).
+"""How often the check of resemblance fires where a lot divided the documents.
+
+Method: methods/checks.md#checks-of-the-documents.
 
     python -m benchmarks.calibration.resemblance_calibration [--draws 500] [--data FOLDER]
 

@@ -1,4 +1,6 @@
-"""Compare memorised answers of two models over the same questions, paired, by document (methods.md#statistics).
+"""Compare memorised answers of two models over the same questions, paired, by document.
+
+Method: methods/index.md#intervals.
 
 Numbers in, numbers out; no model is asked here.
 """

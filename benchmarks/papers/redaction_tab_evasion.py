@@ -2,7 +2,7 @@
 
 Letters are exchanged for letters of other scripts that look the same: a person reads on, a
 classifier trained on ordinary text does not. Whoever knows of it folds the letters back in one
-step, so no evasion is credited without that attacker (methods.md#redaction-context). An image of
+step, so no evasion is credited without that attacker (methods/redaction-context.md). An image of
 the page is not changed: what OCR reads from it is ordinary text again.
 """
 

@@ -2,7 +2,7 @@
 
 Beltrame et al. 2024, section 4.2: of every class some texts are taken out of the classifier's
 training set; pairs of one class are to have the cosine similarity 0.8, pairs of two classes 0.2.
-Section 4.3 and methods.md#redaction-context: a multilayer perceptron ("five fully connected
+Section 4.3 and methods/redaction-context.md: a multilayer perceptron ("five fully connected
 layers") and a convolutional network ("two layers are convolutional").
 """
 
@@ -27,7 +27,7 @@ SAME_CLASS = 0.8
 OTHER_CLASS = 0.2
 MOST_OF_A_CLASS = 250
 LARGEST_SHARE = 1 / 3
-"""Of a class's texts (methods.md#redaction-context): a class of few keeps most of them for the
+"""Of a class's texts (methods/redaction-context.md): a class of few keeps most of them for the
 classifier."""
 LEARNING_RATE = 2e-5
 EPOCHS = 1

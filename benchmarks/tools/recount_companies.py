@@ -1,7 +1,7 @@
 """Recompute from the journal how well used and unused companies are told apart.
 
 Both sides are first cut to as many documents and questions a company, as the method says
-(methods.md#provider-membership). Forests are drawn anew, so that their number is near the printed
+(methods/provider-membership.md). Forests are drawn anew, so that their number is near the printed
 one and not the same.
 """
 

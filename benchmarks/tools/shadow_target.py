@@ -1,7 +1,7 @@
 """The shadow target: a model like the audited one whose training documents are all public.
 
 What an attack's parameters are fitted on must not be what it is judged on
-(methods.md#reconstruction, "Defaults of ours").
+(methods/reconstruction.md#ours).
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ EPOCHS = 40
 """Passes of the shadow target over its half (ours). The closer to the audited model's own number,
 the better."""
 SHARE = 0.5
-"""Share of the public documents that go to the shadow target (methods.md#reconstruction)."""
+"""Share of the public documents that go to the shadow target (methods/reconstruction.md)."""
 MAX_SEED = 2**32 - 1
 TUNED = ("temperature", "temperature_start", "target_weight", "top_p")
 

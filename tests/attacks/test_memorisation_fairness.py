@@ -358,7 +358,7 @@ def table_of(gained, lost, n):
 
 def test_168_of_4654_answers_that_only_a_published_model_gives_are_far_more_than_ten_people():
     # Pinto et al. 2024, Donut; |G - E| of 50 is what two models may differ by
-    # (methods.md#memorisation).
+    # (methods/memorisation.md).
     found = count_identified("identified", table_of(168, 50, 4654), np.random.default_rng(0))
     assert isinstance(found, Estimate)
     assert found.value == pytest.approx(118)

@@ -1,4 +1,6 @@
-"""Providers in and out are compared on the same numbers of documents and questions (methods.md#provider-membership)."""
+"""Providers in and out are compared on the same numbers of documents and questions.
+
+See methods/provider-membership.md."""
 
 from collections import Counter
 

@@ -1,6 +1,6 @@
 """Provider membership on models of which it is known what they know of their providers.
 
-Method: methods.md#provider-membership.
+Method: methods/provider-membership.md.
 """
 
 import dataclasses

@@ -1,4 +1,6 @@
-"""What is asked about a provider's documents, and what becomes of it (methods.md#provider-membership)."""
+"""What is asked about a provider's documents, and what becomes of it.
+
+See methods/provider-membership.md."""
 
 import itertools
 import json

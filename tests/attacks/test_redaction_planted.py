@@ -490,7 +490,7 @@ def test_under_a_mask_of_one_length_no_word_of_a_value_is_left_to_count():
 @pytest.mark.slow
 @pytest.mark.skipif(not TAB.is_dir(), reason="the corpora are not here")
 def test_tfidf_and_a_linear_svm_tell_three_kinds_in_four_of_tab_under_a_fixed_mask(tmp_path):
-    """The Text Anonymization Benchmark: the anchors of methods.md#redaction-context."""
+    """The Text Anonymization Benchmark: the anchors of methods/redaction-context.md."""
     FORMATS["tab"].convert(ImportRequest(TAB, tmp_path / "tab", {"member": 0.5, "heldout": 0.5}, 0))
     found = redacted.findings(manifest.load(tmp_path / "tab"))
     accuracy = measured(found, "accuracy")

@@ -1,4 +1,4 @@
-"""The proof of a removal can fail in each of its parts (methods.md#memorisation).
+"""The proof of a removal can fail in each of its parts (methods/memorisation.md#proof-of-removal).
 
 Real Tesseract reads the pages.
 """

@@ -1,4 +1,4 @@
-"""The importers on the real corpora reproduce the papers' counts (methods.md#reconstruction, "Anchors")."""
+"""The importers on the real corpora reproduce the papers' counts (methods/reconstruction.md)."""
 
 import functools
 import hashlib
@@ -157,7 +157,7 @@ def test_sroie_providers(real_receipts):
 
 
 def test_sroie_by_company(real_data, tmp_path):
-    """72 companies have two receipts or more (methods.md#provider-membership).
+    """72 companies have two receipts or more (methods/provider-membership.md).
 
     The two of three companies are one
     picture twice."""

@@ -1,4 +1,4 @@
-"""An answer leaves the page whole, and alone (methods.md#memorisation)."""
+"""An answer leaves the page whole, and alone (methods/memorisation.md#proof-of-removal)."""
 
 import drawn
 import numpy as np
@@ -269,7 +269,7 @@ ANSWERS = st.lists(st.text(LETTERS, max_size=12), min_size=1, max_size=2)
 
 
 def near(window: str, answer: str) -> bool:
-    """The rule of methods.md for one window, folded, word for word."""
+    """The rule of methods/memorisation.md#proof-of-removal for a folded window."""
     if len(answer) < 4:
         return False
     return answer in window or Levenshtein.distance(window, answer) <= (1 if len(answer) < 8 else 2)

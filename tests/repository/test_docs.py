@@ -16,8 +16,11 @@ from PIL import Image
 from pydantic import TypeAdapter
 from pypdf import PdfReader
 
+from audit import attacks
 from audit.cli import app
 from audit.corpus.documents import Document, Manifest
+from audit.policy.decision import WORDS
+from audit.report.html import GENERAL, MANUAL
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -149,7 +152,7 @@ def test_a_guide_leads_from_files_over_at_most_four_commands_to_a_verdict(path):
 
 
 def test_the_manifest_that_is_shown_is_a_valid_one():
-    page = DOCS / "first-audit.md"
+    page = DOCS / "data-format.md"
     manifest = TypeAdapter(Manifest).validate_python(tomllib.loads(blocks(page, "toml")[0]))
     document = TypeAdapter(Document).validate_json(blocks(page, "json")[0])
     assert {entity.label for entity in document.entities} <= {
@@ -205,9 +208,43 @@ def test_the_pictures_and_readme_show_the_numbers_of_the_samples_report():
     } <= {*shown}
 
 
+CITED = re.compile(r"\bmethods(?:\.md|/[\w-]+\.md)(?:#([\w-]+\w))?")
+SEARCHED = (".json", ".py", ".toml")
+
+
+def citations():
+    """The citations of methods in the code: file, page and section ("" for a whole page)."""
+    for folder in ("audit", "benchmarks", "docs", "tests"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix not in SEARCHED or path == Path(__file__):
+                continue
+            for match in CITED.finditer(path.read_text(encoding="utf-8")):
+                page = match[0].partition("#")[0]
+                yield path, page, match[1] or ""
+
+
 def test_every_section_that_the_code_cites_exists():
-    slugs = {github_slug(heading) for heading in headings(DOCS / "methods.md")}
-    for folder in ("audit", "benchmarks", "tests"):
-        for path in (ROOT / folder).rglob("*.py"):
-            for cited in re.findall(r"methods\.md#([a-z-]+[a-z])", path.read_text()):
-                assert cited in slugs, f"{path}: methods.md#{cited}"
+    cited = list(citations())
+    assert len(cited) > 100
+    for path, page, section in cited:
+        assert (DOCS / page).is_file(), f"{path}: {page}"
+        slugs = [github_slug(heading) for heading in headings(DOCS / page)]
+        assert section in ["", *slugs], f"{path}: {page}#{section}"
+
+
+def test_the_glossary_is_made_of_one_source_and_has_the_words_that_a_reader_meets_first():
+    manual = {name.lower() for name in MANUAL}
+    of_reports = {name.lower() for name in GENERAL}
+    of_attacks = {name.lower() for text in attacks.TEXTS.values() for name in text.glossary}
+    assert manual.isdisjoint(of_reports | of_attacks)
+    words = " ".join(headings(DOCS / "glossary.md")).lower()
+    for word in ("reference", "public", "baseline", "blind check", "excess", "stage", "power"):
+        assert word in words
+    for word in ("held-out", "unseen", "canary", "provider", "auc"):
+        assert word in words
+    assert {outcome for outcome in WORDS.values() if outcome in words} >= {
+        "exceeded",
+        "undecided",
+        "met",
+        "not tested",
+    }

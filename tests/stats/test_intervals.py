@@ -386,7 +386,7 @@ def audits(runs, attack_m, base, attack_h, correlation, seed):
     ("shares", "correlation", "truth", "passed"),
     [
         # A leak-free model passes 0.05 in about 96 % of audits; clustered hits cost some of that
-        # (methods.md).
+        # (methods/index.md#power-and-coverage).
         pytest.param([0.0, 0.0, 0.0], 0.0, 0.0, [1.0, 1.0], id="no hits"),
         pytest.param([0.005, 0.005, 0.005], 0.3, 0.0, [0.95, 1.0], id="few clustered hits"),
         pytest.param([0.02, 0.02, 0.02], 0.3, 0.0, [0.7, 1.0], id="some clustered hits"),

@@ -52,8 +52,8 @@ def test_one_sided_bounds_miss_no_more_often_than_they_say(n_members, n_nonmembe
     for seed in range(audits):
         found = roc.auc_interval(*drawn(seed, n_members, n_nonmembers, shift))
         missed += [(lower > truth, upper < truth) for _, lower, upper in found.bounds]
-    # 64 of 1,000 are what "at most 5 %" may show (methods.md#statistics); the same allowance at the
-    # levels beside it.
+    # 64 of 1,000 are what "at most 5 %" may show (methods/index.md#limits-and-methods); the same
+    # allowance at the levels beside it.
     allowed = [alpha * audits + 2 * (alpha * (1 - alpha) * audits) ** 0.5 for alpha in ALPHAS]
     assert (missed.max(axis=1) <= np.ceil(allowed))[1:].all(), missed
 

@@ -140,7 +140,10 @@ def test_the_data_that_build_writes_is_valid_and_the_unseen_receipts_are_not_in_
 
 
 def test_documents_have_unique_values_of_3_to_15_tokens_to_attack(build, splits):
-    """At least three a document, so that one field of each document is attacked with power (methods.md#statistics)."""
+    """At least three a document, so that one field of each is attacked with power.
+
+    See methods/index.md#power-and-coverage.
+    """
     documents = [document for split in build.SPLITS for document in splits[split]]
     texts = (" ".join(word.text for word in document.words) for document in splits["public"])
     tokenizer = train_tokenizer(texts, build.N_PIECES, build.MAX_TOKENS)

@@ -1,4 +1,4 @@
-"""Measurements of attribute inference (methods.md#attribute-inference)."""
+"""Measurements of attribute inference (methods/attribute-inference.md)."""
 
 from __future__ import annotations
 

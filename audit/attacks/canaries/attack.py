@@ -3,7 +3,7 @@
 The score of a canary is its exposure: how early the model puts its true completion among all others
 behind the same prefix. It is computed alike for canaries put in and left out, without their coins
 and without those of the others. The bound is no metric that a policy may limit: a lower bound can
-show a leak, and never that there is none (methods.md#epsilon-from-one-run).
+show a leak, and never that there is none (methods/canaries.md#epsilon-from-one-run).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ NOT_RANKED = "no canary could be ranked"
 class Canaries(Attack):
     """Measure extraction, exposure and epsilon of planted secrets.
 
-    See Parikh et al. 2022; methods.md#canaries. Where there are few completions, every one is
+    See Parikh et al. 2022; methods/canaries.md. Where there are few completions, every one is
     tried. Beyond that token models are attacked white-box, by the relaxed attack with restarts;
     masked language models and models that write answers decode over the candidates alone; and
     descent goes on from the best found.

@@ -1,6 +1,6 @@
 """Outcomes of canaries in columns, and what is measured on them.
 
-Extraction and exposure (methods.md#canaries).
+Extraction and exposure (methods/canaries.md).
 """
 
 from __future__ import annotations

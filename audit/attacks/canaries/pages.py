@@ -1,15 +1,15 @@
 """Canaries asked of models that read pages as tokens.
 
 NLU models, text and layout classifiers, masked models. Masked language models
-(methods.md#canaries): the loss of a completion is minus its pseudo-log-likelihood; each of its
+(methods/canaries.md): the loss of a completion is minus its pseudo-log-likelihood; each of its
 words is masked in turn and read from all others (Salazar, Liang, Nguyen & Kirchhoff 2020, "Masked
 language model scoring"; as evidence of membership Mireshghallah, Goyal, Uniyal, Berg-Kirkpatrick &
 Shokri 2022). Probabilities are among the candidates, for the attacker knows that no other word
 stands there.
 
-The relaxed attack (methods.md#canary-extraction): unknown tokens are mixtures of candidates,
-changed by gradient descent (Parikh, Dupuy & Gupta 2022, "Canary extraction in natural language
-understanding models", equations 1 to 3, appendix B).
+The relaxed attack (methods/canaries.md#canary-extraction): unknown tokens are mixtures of
+candidates, changed by gradient descent (Parikh, Dupuy & Gupta 2022, "Canary extraction in natural
+language understanding models", equations 1 to 3, appendix B).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The same for every kind of model: a `Scorer` gives the losses of completions, a `Start` begins a
 search that cannot try all (`pages`, `decode_guided`). Completions are rows of candidate numbers, 0
 to |V0| - 1, one for each unknown place. Nothing here knows whether a canary was inserted: the bound
-on epsilon rests on that (methods.md#epsilon-from-one-run).
+on epsilon rests on that (methods/canaries.md#epsilon-from-one-run).
 """
 
 from __future__ import annotations

@@ -1,3 +1,3 @@
-"""Document membership: was this document trained on? (methods.md#document-membership)."""
+"""Document membership: was this document trained on? (methods/document-membership.md)."""
 
 from audit.attacks.membership.attack import MembershipInference

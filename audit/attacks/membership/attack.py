@@ -45,7 +45,7 @@ documents."""
 
 @dataclass(frozen=True)
 class MembershipInference(Attack):
-    """Infer which documents trained a model (methods.md#document-membership).
+    """Infer which documents trained a model (methods/document-membership.md).
 
     Per document the mean over its questions: loss; loss minus that of models that never saw it; of
     decoders the loss of page, question and answer together; LiRA where there are split models. Each

@@ -5,7 +5,7 @@ what the target knows of them; one that knows the held-out documents makes a cle
 it leaked; one that knows both excuses a target that was trained on both. Its own loss tells, as it
 is compared between every two splits.
 
-Method: methods.md#innocent-references.
+Method: methods/checks.md#innocent-references.
 """
 
 import hashlib

@@ -2,7 +2,7 @@
 
 The count of certain documents sees those that stand above all unseen ones but one, and the area
 sees a shift of all. Between them lies a tenth of the list that the model knows a little better
-(methods.md#document-membership).
+(methods/document-membership.md).
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,6 +1,6 @@
 """Other pictures of the same pages, and a model that is shown them.
 
-See methods.md#checks-of-the-scan.
+See methods/checks.md#checks-of-the-documents.
 """
 
 from collections.abc import Callable, Sequence

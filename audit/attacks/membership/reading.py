@@ -1,6 +1,6 @@
 """How a reference does the task beside the target, on held-out documents.
 
-See methods.md#checks-of-the-scan.
+See methods/checks.md#checks-of-the-documents.
 """
 
 from __future__ import annotations

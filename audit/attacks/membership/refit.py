@@ -3,7 +3,7 @@
 Then held-out documents are no control, and a model that leaks looks clean. Public documents are:
 the target's loss on them is compared with that on held-out ones.
 
-Method: methods.md#checks-of-the-scan.
+Method: methods/checks.md#checks-of-the-documents.
 """
 
 from collections.abc import Sequence

@@ -4,7 +4,7 @@ Next month's forms of the same people, or a training document with one value cha
 documents: a model fits them almost as well as what it was trained on, so that a leak looks small.
 Copies are found elsewhere (`corpus.near_copies`); these are no copies.
 
-Method: methods.md#checks-of-the-scan.
+Method: methods/checks.md#checks-of-the-documents.
 """
 
 import hashlib

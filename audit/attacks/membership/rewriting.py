@@ -1,6 +1,6 @@
 """Ways of writing the same page: its words spelt otherwise, its boxes measured otherwise, another picture of it.
 
-Method: methods.md#checks-of-the-scan.
+Method: methods/checks.md#checks-of-the-documents.
 """
 
 import string

@@ -2,7 +2,8 @@
 
 They ask whether held-out documents were trained on (`refit`), whether references know audited
 documents (`innocence`), whether held-out documents resemble training ones (`resemblance`), and
-whether pages are written otherwise than in training (`writing`); methods.md#checks-of-the-scan.
+whether pages are written otherwise than in training (`writing`);
+methods/checks.md#checks-of-the-documents.
 """
 
 from collections.abc import Mapping, Sequence

@@ -2,7 +2,7 @@
 
 Do members fit the model better in another way of writing? Some members search among many ways of
 writing, others confirm the best one. So the level of the test holds however many ways are tried
-(methods.md#checks-of-the-scan).
+(methods/checks.md#checks-of-the-documents).
 """
 
 from collections.abc import Iterable, Iterator, Sequence

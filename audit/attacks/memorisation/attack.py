@@ -53,7 +53,7 @@ from audit.targets.interface import Answer, AnswerLoss, Target
 
 @dataclass(frozen=True)
 class Memorisation(Attack):
-    """Extractable memorisation (Pinto et al. 2024; methods.md#memorisation).
+    """Extractable memorisation (Pinto et al. 2024; methods/memorisation.md).
 
     The adversary holds a training page without the answer, and the training question. What the
     model answers is held against what models of its recipe answer that never saw the page (f_G): a
@@ -68,7 +68,7 @@ class Memorisation(Attack):
         n_samples, min_probability: n and p: an answer is discoverable when n samples give it with
             probability p (Hayes et al. 2025).
         n_baselines: number of baselines; with fewer, nothing is passed: one does not show what
-            training makes of chance (methods.md).
+            training makes of chance (methods/memorisation.md#fairness-of-the-baseline).
     """
 
     contexts: tuple[Context, ...] = CONTEXTS

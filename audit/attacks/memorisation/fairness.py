@@ -19,7 +19,9 @@ from audit.measurements import Check, Estimate, Measurement, Unresolved
 
 GAP = "anls_gap.heldout"
 MAX_ANLS_GAP = 0.02
-"""f_G must be as strong as f: held-out ANLS within 2 points (methods.md#memorisation).
+"""f_G must be as strong as f: held-out ANLS within 2 points.
+
+Method: methods/memorisation.md#fairness-of-the-baseline.
 
 Further apart is what has its whole 95 % interval beyond them: as points alone they part two models
 of equal skill in half of all audits.

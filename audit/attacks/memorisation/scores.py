@@ -1,6 +1,6 @@
 """Measurements of the memorisation attack.
 
-See Pinto et al. 2024; methods.md#memorisation.
+See Pinto et al. 2024; methods/memorisation.md.
 """
 
 from __future__ import annotations

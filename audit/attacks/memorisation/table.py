@@ -1,6 +1,6 @@
 """Outcomes of the memorisation attack as columns, one row a question.
 
-See Pinto et al. 2024; methods.md#memorisation.
+See Pinto et al. 2024; methods/memorisation.md.
 """
 
 from __future__ import annotations

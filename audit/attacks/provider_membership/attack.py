@@ -2,7 +2,7 @@
 
 Asked is about documents that were kept aside. The journal has one object a document: {"id",
 "questions": one object each (see `_question_row`), "memory_change"}. What does not exist is None.
-"pretrained" stands for the reference, see `reference_of` (methods.md#provider-membership).
+"pretrained" stands for the reference, see `reference_of` (methods/provider-membership.md).
 """
 
 import math
@@ -76,7 +76,7 @@ Scores = dict[str, float | None]
 class ProviderMembership(Attack):
     """Infer whether documents of a provider trained the model.
 
-    See Tito et al. 2024; methods.md#provider-membership. The adversary holds documents of the
+    See Tito et al. 2024; methods/provider-membership.md. The adversary holds documents of the
     provider that were kept aside. What the model makes of them, alone, beside a model that knows
     none of the providers (`reference_of`), and with the answers taken off the page, is averaged
     over the provider's questions, of as many documents and questions of providers in as of

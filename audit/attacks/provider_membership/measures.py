@@ -1,6 +1,6 @@
 """Measurements on a table of providers: balanced accuracies, areas, advantages at few false alarms.
 
-Method: methods.md#provider-membership and #statistics.
+Method: methods/provider-membership.md and methods/index.md#intervals.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

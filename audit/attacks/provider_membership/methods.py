@@ -1,6 +1,6 @@
 """Calls of providers as members by the paper's four attacks, and how often they are right.
 
-Tito et al. 2024, sections 5.1 and 5.2; methods.md#provider-membership. A call is 1 for "member", 0
+Tito et al. 2024, sections 5.1 and 5.2; methods/provider-membership.md. A call is 1 for "member", 0
 for "not", NaN for a provider that was not judged. Seeds are 0, 1, 2, ... so that `evidence/` shows
 what the measurements rest on.
 

@@ -1,7 +1,7 @@
 """Providers that the attack asks about, what is compared of each, and their features.
 
 After Tito et al. 2024, section 5. As much is compared of providers that are in as of providers that
-are out (methods.md#provider-membership). A provider's features are means over its kept-aside
+are out (methods/provider-membership.md). A provider's features are means over its kept-aside
 documents and questions: the fewer there are, the more they scatter, and the rarer is "any answer
 without its evidence came out right". Training takes documents away from providers that are in, and
 groups differ in size, so that the numbers kept aside tell the sides apart without any model: where

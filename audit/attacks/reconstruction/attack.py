@@ -56,7 +56,7 @@ UNFIT: Mapping[str, str] = text_of("reconstruction").labels["unfit"]
 
 @dataclass(frozen=True)
 class Reconstruction(Attack):
-    """CDMI, one-shot and multi-shot (Dentan et al. 2024, section 4; methods.md#reconstruction).
+    """CDMI, one-shot and multi-shot (Dentan et al. 2024, section 4; methods/reconstruction.md).
 
     The adversary holds the model and a page whose field was scrubbed: its tokens are [MASK], and so
     are those of its value wherever else it stands on the page; its labels and the number of its

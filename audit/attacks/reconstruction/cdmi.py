@@ -22,7 +22,7 @@ Prefix = tuple[int, ...]
 class Proposals:
     """Steps 1 of one field: attempts, attack and baseline share what follows a prefix.
 
-    See methods.md#reconstruction.
+    See methods/reconstruction.md.
 
     Attributes:
         proposer: a target with a masked-language-model head.
@@ -210,7 +210,7 @@ def reconstruct(
     """Run all attempts side by side: those that share a prefix share its candidates and losses.
 
     What a candidate is worth depends on the prefix only, so this changes nothing but the work
-    (methods.md#reconstruction). Each
+    (methods/reconstruction.md). Each
     attempt draws from a source of its own: the first one is the same whatever their number.
     """
     sources = rng.spawn(n_attempts)
@@ -232,7 +232,7 @@ def reconstruct(
 def reaches(proposals: Proposals, truth: Prefix) -> Generator[Request, Any, bool]:
     """Tell whether every true token is among the candidates after the true ones before it.
 
-    See methods.md#reconstruction.
+    See methods/reconstruction.md.
     """
     for step, token in enumerate(truth):
         (candidates,) = yield from proposals.after([truth[:step]])

@@ -272,7 +272,7 @@ def excess(
 ) -> Measurement:
     """Compute (attack - baseline) on member fields minus the same on held-out fields.
 
-    See methods.md#control-on-unseen-fields.
+    See methods/reconstruction.md#excess-on-unseen-fields.
 
     Args:
         name: name of the metric.

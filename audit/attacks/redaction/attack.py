@@ -1,6 +1,6 @@
 """Redaction-context leakage as an attack: what is tried, and what the text tells of hidden values.
 
-Beyond how common each category is (methods.md#redaction-context); what the target adds is in
+Beyond how common each category is (methods/redaction-context.md); what the target adds is in
 `target_gain`.
 """
 
@@ -39,7 +39,7 @@ STATE_IT = (
 ADD_VALUES = "mark values of at least two categories for attack, in as many documents (or providers) as there are folds"
 LEAK = 0.90
 """Accuracy by document above which folds leak until it is explained
-(methods.md#redaction-context)."""
+(methods/redaction-context.md)."""
 UNIT = "documents"
 
 
@@ -47,7 +47,7 @@ UNIT = "documents"
 class RedactionContext(Attack):
     """Predict categories of redacted values from their context.
 
-    See methods.md#redaction-context; Beltrame et al. 2024. Every value that may be attacked is
+    See methods/redaction-context.md; Beltrame et al. 2024. Every value that may be attacked is
     hidden as the manifest says, and a linear SVM that saw other documents tells its category from
     its sentence, or on a page with boxes from its lines, its place and the width of the bar. No
     model is needed for that; what the target adds is measured beside it, where it names tags or

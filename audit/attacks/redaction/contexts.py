@@ -4,7 +4,7 @@ TF-IDF has three parts: the words next to the mask with their side and place, an
 the mask together; runs of one to three words of either side; and characters next to the mask. Words
 are cut at signs, numbers become as many "#" as they have digits, and the spaces are those between
 such words: where an annotation divides a word does not show. On pages the numbers of the layout
-stand beside it (methods.md#redaction-context).
+stand beside it (methods/redaction-context.md).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PLACES = 4
 RUN = 4
 """Words of the longest run that begins next to the mask."""
 WORDS = 3
-"""Words of the longest run anywhere (methods.md#redaction-context, says words and characters)."""
+"""Words of the longest run anywhere (methods/redaction-context.md)."""
 CHARACTERS = 12
 """Characters next to the mask, on either side, that are looked at."""
 PIECES = (3, 4, 5)

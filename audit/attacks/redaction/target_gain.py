@@ -1,6 +1,6 @@
 """The gain of the target over the context: does the model make it worse?
 
-See methods.md#redaction-context.
+See methods/redaction-context.md.
 """
 
 from collections import Counter, defaultdict

@@ -1,4 +1,4 @@
 """Canaries: planted secrets, their checks and their insertion into a data set.
 
-See methods.md#canaries.
+See methods/canaries.md.
 """

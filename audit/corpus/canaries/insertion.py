@@ -1,4 +1,4 @@
-"""Canaries put into a data set (methods.md#canaries): a new data set, and what was drawn for it."""
+"""Canaries put into a data set (methods/canaries.md): a new data set, and what was drawn for it."""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,7 @@
 """Canaries: made-up secrets behind a known prefix.
 
 They are put into a data set to see whether a model gives them away: Parikh et al. (2022), "Canary
-extraction in natural language understanding models", and methods.md#canaries. A data set has many
+extraction in natural language understanding models", and methods/canaries.md. A data set has many
 canaries, each behind a nonsense word of its own ("pin of kodira is 4 0 7 1"), and an independent
 fair coin decided for each whether it was put in; those that were not are the control. Beside it:
 the proof that training gave them a loss, a file beside the model.

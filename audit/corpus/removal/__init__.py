@@ -1,4 +1,6 @@
-"""An answer taken out of a page, out of its words and out of its pixels (methods.md#memorisation).
+"""An answer taken out of a page, out of its words and out of its pixels.
+
+Method: methods/memorisation.md#proof-of-removal.
 
 What it takes away is decided by `find_answers`; that it is gone is shown by
 `audit.corpus.removal.proof`.
@@ -23,7 +25,7 @@ WHITE = (255, 255, 255)
 """The paper's colour."""
 GROWTH = 0.15
 """By how much of its line's height a removed word's box grows on every side
-(methods.md#memorisation)."""
+(methods/memorisation.md#proof-of-removal)."""
 SAME_LINE = 0.5
 """Boxes that share so much of the lower one's height are in one line."""
 

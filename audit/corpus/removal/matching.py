@@ -1,9 +1,10 @@
 """Location of an answer among the words of a page, whatever an OCR made of it.
 
-See methods.md#memorisation. Words and answers are compared after `normalise_ocr`. A window of 1 to
-(answer words + 2) consecutive words, across lines, holds the answer when its folded words, joined,
-equal it, contain it, or are within Levenshtein distance 1 (answers of 4 to 7 folded characters) or
-2 (8 and more). Shorter answers are looked for as whole words only. Which words of a window go:
+See methods/memorisation.md#proof-of-removal. Words and answers are compared after `normalise_ocr`.
+A window of 1 to (answer words + 2) consecutive words, across lines, holds the answer when its
+folded words, joined, equal it, contain it, or are within Levenshtein distance 1 (answers of 4 to 7
+folded characters) or 2 (8 and more). Shorter answers are looked for as whole words only. Which
+words of a window go:
 
 - of a window that equals or contains the answer, those that the answer touches: what is next to it
   stays;

@@ -2,7 +2,7 @@
 
 And answers that follow.
 
-Method: methods.md#memorisation.
+Method: methods/memorisation.md#proof-of-removal.
 
 The three parts look for the answer in other ways than `redact` takes it away, so that they can
 fail.
@@ -29,9 +29,11 @@ Texts = Sequence[str | None]
 
 MIN_SIMILAR = 6
 """Folded characters from which something similar to the answer counts as the answer
-(methods.md#memorisation)."""
+(methods/memorisation.md#proof-of-removal)."""
 SIMILARITY = 80.0
-"""What rapidfuzz's `partial_ratio` then has to reach, of 100 (methods.md#memorisation)."""
+"""What rapidfuzz's `partial_ratio` then has to reach, of 100.
+
+See methods/memorisation.md#proof-of-removal."""
 MAX_CROPS = 16
 """Crops of a page that are read; an answer that is in more is never proven removed, to bound the
 time."""

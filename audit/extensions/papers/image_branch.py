@@ -4,7 +4,7 @@ Saved and loaded like its own models.
 
 A small convolutional network makes a feature map of the page, RoIAlign takes the part under each
 token's box, and its projection is added to the token's word embedding (Dentan et al. 2024, section
-2.1; methods.md#reconstruction). All that follows (positions, boxes, layers, heads) is the
+2.1; methods/reconstruction.md). All that follows (positions, boxes, layers, heads) is the
 text-and-layout model's own.
 
 Annotations stay objects here (no `from __future__ import annotations`): transformers checks

@@ -1,1 +1,1 @@
-"""Training with differential privacy (methods.md#dp-training)."""
+"""Training with differential privacy (methods/dp-training.md)."""

@@ -1,4 +1,4 @@
-"""What is trained of a model (methods.md#dp-training).
+"""What is trained of a model (methods/dp-training.md).
 
 Adapters on its attention, its head, or everything.
 

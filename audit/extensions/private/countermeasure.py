@@ -1,4 +1,4 @@
-"""Train with differential privacy as a countermeasure (methods.md#dp-training)."""
+"""Train with differential privacy as a countermeasure (methods/dp-training.md)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Also the learners that read them.
 
-See methods.md#dp-training.
+See methods/dp-training.md.
 """
 
 import re

@@ -223,7 +223,7 @@ NO_UNKNOWN = -1
 """In place of the id of [UNK], for byte-level tokenizers, which know every word."""
 UNKNOWN_SHARE = 0.01
 """A tokenizer that turns more than this share of a corpus's words into [UNK] is refused
-(methods.md#reconstruction)."""
+(methods/reconstruction.md)."""
 
 
 def ends_of(tokenizer: Any) -> tuple[list[int], list[int]]:

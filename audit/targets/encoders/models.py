@@ -4,7 +4,7 @@ SPADE (Hwang et al. 2021) on LayoutLM, and a masked language model on BROS.
 
 Attributes and keyword arguments are named as in transformers' BROS, so that one loss and one
 training batch serve both. What differs from it follows the original code of BROS (Hong et al. 2022;
-methods.md#reconstruction): the relation head projects to 128 numbers, not to the hidden size, and
+methods/reconstruction.md): the relation head projects to 128 numbers, not to the hidden size, and
 masks with -1e4.
 """
 
