@@ -8,10 +8,12 @@ import runpy
 import shlex
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pypdfium2
 import pytest
 import typer
+import yaml
 from PIL import Image
 from pydantic import TypeAdapter
 from pypdf import PdfReader
@@ -248,3 +250,17 @@ def test_the_glossary_is_made_of_one_source_and_has_the_words_that_a_reader_meet
         "met",
         "not tested",
     }
+
+
+def test_the_search_ranks_guides_over_reference_pages_and_benchmarks_last(monkeypatch):
+    pytest.importorskip("mkdocs")
+    monkeypatch.syspath_prepend(str(DOCS))
+    build = runpy.run_path(str(DOCS / "build.py"))
+    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+
+    def rank(*sections):
+        ancestors = [SimpleNamespace(title=title) for title in sections]
+        return build["boost"](SimpleNamespace(ancestors=ancestors))
+
+    assert {title for tab in nav for title in tab} == set(build["BOOSTS"])
+    assert rank("How-to") > rank("Reference") > rank("Contribute") > rank()
