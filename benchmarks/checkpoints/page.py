@@ -123,7 +123,7 @@ def _section(row: Checkpoint, result: Result | None) -> Iterator[str]:
         bound = f", at most {row.time} of trials"
     yield f"- Budget: {row.budget}{bound}; policy default."
     for sentence in row.wrong:
-        yield f"- A finding would be wrong: {sentence}"
+        yield f"- May make a finding wrong: {sentence}"
     if result is None:
         yield "- Result: not run yet."
     elif result.state != "scanned":

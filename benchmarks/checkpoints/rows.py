@@ -89,11 +89,6 @@ class Checkpoint:
         return self.model.startswith(HUB)
 
     @property
-    def needs_network(self) -> bool:
-        """Tell whether model or data lie on the Hub."""
-        return self.is_published or self.data.source.startswith(HUB)
-
-    @property
     def limits(self) -> list[str]:
         """Return the options of plan and scan that bound their work."""
         options = ["--budget", self.budget]

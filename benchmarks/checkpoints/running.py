@@ -115,6 +115,13 @@ class Steps:
         draft.write_text(json.dumps(saved, indent=1), encoding="utf-8")
         draft.replace(self.folder / STEPS)
 
+    def place(self, kind: str) -> Path | None:
+        """Return the folder that an earlier call downloaded; None where there is none."""
+        place = self.places.get(kind)
+        if place is None or not Path(place).exists():
+            return None
+        return Path(place)
+
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
         """Add the seconds of a step to those that earlier calls spent on it."""
@@ -154,8 +161,7 @@ def _prepare_and_scan(row: Checkpoint, settings: Settings, steps: Steps) -> None
         NotRunError: the model or the data could not be had.
         FailedError: a step ended with an error.
     """
-    if row.needs_network and not settings.allow_network and not _has_places(steps):
-        raise NotRunError(NO_NETWORK)
+    _check_network(row, settings, steps)
     source = _source(row, settings, steps)
     model = _model(row, settings, steps)
     data = source
@@ -174,10 +180,17 @@ def _prepare_and_scan(row: Checkpoint, settings: Settings, steps: Steps) -> None
     _command(steps, settings, SCAN, scan, VERDICTS)
 
 
-def _has_places(steps: Steps) -> bool:
-    """Tell whether an earlier call got all that the row needs, and it is still there."""
-    places = [Path(place) for place in steps.places.values()]
-    return {"model", "source"} <= steps.places.keys() and all(place.exists() for place in places)
+def _check_network(row: Checkpoint, settings: Settings, steps: Steps) -> None:
+    """Look whether all that lies on the Hub may be downloaded, or was by an earlier call.
+
+    Raises:
+        NotRunError: it may not.
+    """
+    if settings.allow_network:
+        return
+    for kind, address in (("model", row.model), ("source", row.data.source)):
+        if address.startswith(HUB) and steps.place(kind) is None:
+            raise NotRunError(NO_NETWORK)
 
 
 def _source(row: Checkpoint, settings: Settings, steps: Steps) -> Path:
@@ -232,12 +245,12 @@ def _fetched(kind: str, address: str, settings: Settings, steps: Steps) -> Path:
     Raises:
         NotRunError: the Hub could not be reached, or has no such repository.
     """
-    place = steps.places.get(kind)
-    if place is not None and Path(place).exists():
-        return Path(place)
+    place = steps.place(kind)
+    if place is not None:
+        return place
     try:
         with steps.timed("get"):
-            folder = fetch(address, allow_network=True)
+            folder = fetch(address, allow_network=settings.allow_network)
     except DocauditError as error:
         raise NotRunError(str(error)) from None
     steps.places[kind] = str(folder)
