@@ -26,7 +26,8 @@ and run it again.
 **A finding is about declared documents.** For a published model, the split is its publisher's
 claim; nobody here trained it. The scans use no reference model, as a stranger has none, so some
 attacks are not tested. An audit here accuses nobody: it measures what this checkpoint does on these
-documents. The page holds no value and no name of a document.
+documents. The page holds no value and no name of a document. Minutes are elapsed time, without
+calls that were killed; other work may have shared the machine.
 
 Any finding is wrong in these cases:
 
@@ -105,10 +106,10 @@ def _verdict_of(result: Result) -> str:
 
 def _shown(finding: Finding) -> str:
     """Write a finding with its outcome."""
-    text = f"{finding.title}, {finding.outcome}: {finding.sentence}"
-    if finding.unseen:
-        text += f"; on unseen documents: {finding.unseen}"
-    return text
+    about = ""
+    if finding.about_text:
+        about = " by the text alone, whatever the model"
+    return f"{finding.title}, {finding.outcome}{about}: {finding.sentence}"
 
 
 def _section(row: Checkpoint, result: Result | None) -> Iterator[str]:
@@ -143,7 +144,11 @@ def _origin(row: Checkpoint) -> Iterator[str]:
 
 def _results(result: Result) -> Iterator[str]:
     """Yield the lines on the result of a scan."""
-    counts = ", ".join(f"{count:,} {SPLITS[split]}" for split, count in result.documents.items())
+    counts = ", ".join(
+        f"{result.documents[split]:,} {words}"
+        for split, words in SPLITS.items()
+        if split in result.documents
+    )
     yield f"- Documents: {counts}."
     yield f"- Verdict: {_verdict_of(result)}, docaudit {result.docaudit}, {result.date}."
     for finding in result.findings:

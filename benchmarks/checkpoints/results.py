@@ -10,7 +10,6 @@ from typing import Literal
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass as checked_dataclass
 
-from audit.measurements import Estimate
 from audit.policy.decision import word_of
 from audit.record import AuditRecord
 from audit.report.facts.build import facts_of
@@ -27,14 +26,14 @@ _STRICT = ConfigDict(extra="forbid")
 
 @checked_dataclass(frozen=True, config=_STRICT)
 class Finding:
-    """The plainest number of an attack.
+    """The number of an attack that decides its worst limit, else its plainest one.
 
     Attributes:
         attack: its name.
         title: as reports call it.
         outcome: the worst outcome of its limits, in a word.
         sentence: the number with its interval, and its reading.
-        unseen: the same number on unseen documents; empty where there is none.
+        about_text: whether the number is about the documents' text, whatever the model.
         value, low, high, n: of the number; None where nothing could be measured.
     """
 
@@ -42,7 +41,7 @@ class Finding:
     title: str
     outcome: str
     sentence: str
-    unseen: str = ""
+    about_text: bool = False
     value: float | None = None
     low: float | None = None
     high: float | None = None
@@ -129,27 +128,20 @@ def _commit_of(record: AuditRecord) -> str:
 
 
 def _finding(row: QuestionFacts) -> Finding:
-    """Return the plainest number of an attack."""
+    """Return what an attack found: a number that did not decide its outcome would mislead."""
     title = title_of(row.attack)
     outcome = word_of(row.outcome) or "no limit"
-    if row.plainest is None:
+    measured = row.measured or row.plainest
+    if measured is None:
         return Finding(row.attack, title, outcome, "nothing could be measured")
-    measured = row.plainest
     return Finding(
         attack=row.attack,
         title=title,
         outcome=outcome,
         sentence=finding_sentence(row.attack, measured),
-        unseen=_unseen(row.attack, row.plainest_unseen),
+        about_text=row.deciding is not None and row.deciding.about_text,
         value=measured.value,
         low=measured.low,
         high=measured.high,
         n=measured.n,
     )
-
-
-def _unseen(attack: str, measured: Estimate | None) -> str:
-    """Write a number of unseen documents; empty where there is none."""
-    if measured is None:
-        return ""
-    return finding_sentence(attack, measured)

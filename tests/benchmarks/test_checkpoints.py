@@ -14,6 +14,7 @@ from commands import docaudit
 
 from audit.errors import UsageError
 from benchmarks.checkpoints.__main__ import HERE, main
+from benchmarks.checkpoints.results import results_type
 from benchmarks.checkpoints.rows import load
 from benchmarks.checkpoints.running import NO_NETWORK, NO_SAFETENSORS
 
@@ -134,6 +135,16 @@ def test_the_page_has_each_row_of_the_list_and_no_row_that_was_not_run_looks_met
             assert f"not run: {NO_NETWORK}" in line or "(exit code " in line
         else:
             assert "not published" in line
+
+
+def test_what_the_text_alone_reveals_is_not_said_of_the_model() -> None:
+    results = results_type.validate_json((HERE / "checkpoints.json").read_bytes())
+    (letters,) = [result for result in results if result.name == "letters-sample"]
+
+    of_text = [item.attack for item in letters.findings if item.about_text]
+
+    assert of_text == ["redaction"]
+    assert "exceeded by the text alone, whatever the model" in (HERE / "checkpoints.md").read_text()
 
 
 @pytest.mark.parametrize(
