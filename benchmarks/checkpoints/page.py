@@ -153,6 +153,8 @@ def _results(result: Result) -> Iterator[str]:
     yield f"- Verdict: {_verdict_of(result)}, docaudit {result.docaudit}, {result.date}."
     for finding in result.findings:
         yield f"- {_shown(finding)}."
+        if finding.why:
+            yield f"  - Undecided because {finding.why}."
     for reason in result.not_tested:
         yield f"- Not tested: {reason}."
     for reason in result.inapplicable:

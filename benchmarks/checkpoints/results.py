@@ -34,6 +34,7 @@ class Finding:
         outcome: the worst outcome of its limits, in a word.
         sentence: the number with its interval, and its reading.
         about_text: whether the number is about the documents' text, whatever the model.
+        why: why the outcome is undecided; empty where it is not.
         value, low, high, n: of the number; None where nothing could be measured.
     """
 
@@ -42,6 +43,7 @@ class Finding:
     outcome: str
     sentence: str
     about_text: bool = False
+    why: str = ""
     value: float | None = None
     low: float | None = None
     high: float | None = None
@@ -140,8 +142,16 @@ def _finding(row: QuestionFacts) -> Finding:
         outcome=outcome,
         sentence=finding_sentence(row.attack, measured),
         about_text=row.deciding is not None and row.deciding.about_text,
+        why=_why_undecided(row),
         value=measured.value,
         low=measured.low,
         high=measured.high,
         n=measured.n,
     )
+
+
+def _why_undecided(row: QuestionFacts) -> str:
+    """Return the reason of the decision that decides, where it is undecided."""
+    if row.deciding is None or row.deciding.outcome != "undecided":
+        return ""
+    return row.deciding.reason

@@ -194,6 +194,7 @@ def test_a_model_of_the_hub_is_audited_at_its_commit_on_imported_forms(desk, mon
     membership = next(item for item in result["findings"] if item["attack"] == "membership")
     assert membership["low"] <= membership["value"] <= membership["high"]
     assert membership["sentence"] in page
+    assert f"  - Undecided because {membership['why']}." in page
     assert result["seconds"].keys() == {"get", "init", "plan", "scan"}
     assert f"| `org/tagger@{hub.COMMIT}` | undecided (exit code 11) |" in line_of(page, "tagger")
     assert "published by org" in page
