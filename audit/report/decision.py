@@ -22,7 +22,7 @@ from audit.report.facts.definitions import Facts, KindFacts, QuestionFacts
 from audit.report.labels import LABELS
 from audit.report.leaks import findings_outside, looser_policy
 from audit.report.owner import OwnerFact, Title, owner_facts, title_of
-from audit.report.questions import NEARLY, NOTES, Question, question_row
+from audit.report.questions import NEARLY, NOTES, Question, form_on_page_one, question_row
 from audit.report.residual import unexamined
 from audit.report.room import LINES, Room, Words, share_out
 from audit.report.sentences import finding_sentence
@@ -34,7 +34,6 @@ FILLER = "words "
 DECLARED_WORDS = 51
 LEGEND_WORDS = 18
 TEXT_WORDS = 16
-FALSE_ALARM_WORDS = 15
 HEADING_WORDS = 7
 """Length of sentences of the page that the template writes."""
 STAMPS = LABELS["stamps"]
@@ -268,7 +267,7 @@ def _notes_of_page(facts: Facts) -> Iterator[str]:
     """Yield the paragraphs that take the width of the page, as long as the page has them."""
     verdict = facts.verdict
     yield f"{FILLER * HEADING_WORDS} {_attacker(facts)}"
-    yield f"{_leak_sentence(facts.rows_on_model)} {FILLER * FALSE_ALARM_WORDS}"
+    yield _leak_sentence(facts.rows_on_model)
     if verdict.text and facts.record.target.is_model:
         yield f"{_text_note(facts)} {FILLER * TEXT_WORDS}"
     if facts.leaves_findings:
@@ -331,6 +330,7 @@ def _consequences(facts: Facts) -> Iterator[str]:
     sentences = filter(None, map(_reached_sentence, rows))
     yield from [*sentences][:MOST_CONSEQUENCES]
     if leaking:
+        yield _certainty(facts, leaking[0])
         yield recipients_sentence(facts)
 
 
@@ -344,7 +344,6 @@ def _memory_sentences(facts: Facts, row: QuestionFacts) -> Iterator[str]:
             came_back=worst.came_back,
             total=worst.of_member,
             other_kind=_other_kind(facts, worst),
-            people=_people_sentence(facts, row.attack),
         )
     unseen = row.unseen
     if unseen is not None and numbers.exact_count(unseen) is not None:
@@ -353,9 +352,29 @@ def _memory_sentences(facts: Facts, row: QuestionFacts) -> Iterator[str]:
             of_heldout=unseen.n,
             without=_without_clause(row),
         )
+    yield _certainty(facts, row)
     if facts.actions and facts.actions[0].ends_leak:
         yield words[f"ends {facts.actions[0].verdict_after}"]
     yield recipients_sentence(facts)
+
+
+def _certainty(facts: Facts, row: QuestionFacts) -> str:
+    """Say how sure a confirmed leak is: the lower end of its interval, beside the limit.
+
+    Empty where no limit is exceeded, as where all leaks are waived.
+    """
+    words = LABELS["memory"]
+    if not facts.verdict.counts.violated:
+        return ""
+    limit = None if row.deciding is None else row.deciding.limit
+    if row.measured is None or limit is None or limit.max is None or row.deciding is None:
+        return words["any certain"]
+    form = form_on_page_one(row.deciding, row.measured)
+    if form not in ("points", "share") or row.measured.is_below_chance:
+        return words["any certain"]
+    digits = numbers.digits_of(row.deciding, form)
+    low = numbers.lower_end(row.measured, form, digits)
+    return words["certain"].format(low=low, limit=numbers.limit_text(limit.max, form))
 
 
 def _other_kind(facts: Facts, worst: KindFacts) -> str:
@@ -451,6 +470,7 @@ def _kinds_sum(facts: Facts) -> str:
         returned = asdict(row.returned)
         sentences = [words["documents"].format(n_values=n_values, **returned)]
         sentences += _estimated_sum(row)
+        sentences += filter(None, [_people_sentence(facts, row.attack)])
         return " ".join(sentences)
     return words["sum"].format(n_values=n_values)
 

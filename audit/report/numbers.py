@@ -127,6 +127,12 @@ def ends(estimate: Estimate, form: Form, digits: int = 2) -> tuple[str, str]:
     )
 
 
+def lower_end(estimate: Estimate, form: Form, digits: int = 2) -> str:
+    """Write the lower end of an estimate's interval with its unit: "45 points"."""
+    low, _ = ends(estimate, form, digits)
+    return _with_unit(low, form)
+
+
 def cut(estimate: Estimate, form: Form) -> Estimate:
     """Return an estimate with value and interval cut to the possible range of shares.
 

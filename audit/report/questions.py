@@ -118,7 +118,7 @@ def _note_on_decision(row: QuestionFacts) -> str:
 
 def _number_with_interval(decision: Decision, measured: Estimate) -> str:
     """Write a limited number with its interval; an area as a share of pairs."""
-    form = _form_of(decision, measured)
+    form = form_on_page_one(decision, measured)
     digits = numbers.digits_of(decision, form)
     between = decision.count_range
     if not between:
@@ -137,7 +137,7 @@ def _limit_text(decision: Decision, measured: Estimate) -> str:
     """Write a limit: "limit: 5 points", or "at least: 20 %"."""
     limit = decision.limit
     word = "limit" if limit.max is not None else "at least"
-    bound = numbers.limit_text(numbers.bound_of(limit), _form_of(decision, measured))
+    bound = numbers.limit_text(numbers.bound_of(limit), form_on_page_one(decision, measured))
     return f"{word}: {bound}"
 
 
@@ -148,7 +148,7 @@ def _others_text(row: QuestionFacts) -> str:
     return f"{row.n_alike} of {row.n_limits} limits"
 
 
-def _form_of(decision: Decision, measured: Estimate) -> Form:
+def form_on_page_one(decision: Decision, measured: Estimate) -> Form:
     """Return the form in which page one writes a limited number: an area as a share of pairs."""
     if measured.is_area:
         return "share"
@@ -201,7 +201,7 @@ def _tried_text(row: QuestionFacts) -> str:
         return text
     # The method that decides leaves out values that resemble another document's, or that training
     # never named. So its count is shown, which is that of the row.
-    return f"{text}; counted: {row.trained.n:,} in no other document"
+    return f"{text}; {row.trained.n:,} count, in no other document"
 
 
 def _count_text(item: Estimate | None) -> str:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 from audit.report.svg import text_width
 
-LINES = 53.0
+LINES = 53.5
 """Lines of text that the page holds beside its headings and the decision."""
-FEWER_LINES = (LINES - 3, LINES - 6, LINES - 10)
+FEWER_LINES = (LINES - 1, LINES - 2, LINES - 4, LINES - 7, LINES - 11)
 """What is tried in turn where the page runs over all the same."""
 WIDTHS = {
     "title": 225.0,
@@ -44,7 +44,7 @@ KINDS_AND_ACTIONS = (
 )
 """Kinds of values and countermeasures on the page, the fullest page first."""
 HEADLINE = 1.4
-KIND = 1.65
+KIND = 1.4
 ACTION_SPACE = 1.25
 """Lines that a line of the first sentence, a kind of values and the end of an action take."""
 STAMP = 5.0
