@@ -56,13 +56,18 @@ def main() -> None:
     PICTURES.mkdir(exist_ok=True)
     report = PICTURES / "sample-report.pdf"
     shutil.copyfile(scan / "report.pdf", report)
+    picture = Image.open(io.BytesIO(page_one(report, DPI)))
+    save_drawn(picture, report, PICTURES / "page-one.png")
+    save_drawn(numbered(picture, report), report, PICTURES / "page-one-parts.png")
+    (PICTURES / "terminal.svg").write_text(svg(on_a_terminal(scan)), encoding="utf-8")
+
+
+def save_drawn(picture: Image.Image, report: Path, path: Path) -> None:
+    """Save a picture of a report, with the SHA-256 of the report inside."""
     info = PngInfo()
     info.add_text(DRAWN_FROM, hashlib.sha256(report.read_bytes()).hexdigest())
-    picture = Image.open(io.BytesIO(page_one(report, DPI)))
-    for name, drawn in {"page-one": picture, "page-one-parts": numbered(picture, report)}.items():
-        small = drawn.convert("P", palette=Image.Palette.ADAPTIVE)
-        small.save(PICTURES / f"{name}.png", pnginfo=info, optimize=True)
-    (PICTURES / "terminal.svg").write_text(svg(on_a_terminal(scan)), encoding="utf-8")
+    small = picture.convert("P", palette=Image.Palette.ADAPTIVE)
+    small.save(path, pnginfo=info, optimize=True)
 
 
 def numbered(picture: Image.Image, report: Path) -> Image.Image:

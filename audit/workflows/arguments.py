@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -26,28 +26,14 @@ _OPTIONS: TypeAdapter[ScanOptions] = TypeAdapter(ScanOptions)
 
 def arguments_of(options: ScanOptions) -> dict[str, Any]:
     """Return the options of a scan as JSON holds them, with absolute paths."""
-    references = {}
-    for name, folders in options.references.items():
-        references[name] = tuple(_absolute(folder) for folder in folders)
-    evidence = options.evidence_dir
-    absolute = replace(
-        options,
-        model_dir=_absolute(options.model_dir),
-        data_dir=_absolute(options.data_dir),
-        out=_absolute(options.out),
-        references=references,
-        cache=_absolute_or_none(options.cache),
-        attack_parameters=_absolute_or_none(options.attack_parameters),
-        evidence_dir=_absolute_or_none(evidence),
-        start=_absolute_or_none(options.start),
-        forgotten=_absolute_or_none(options.forgotten),
-    )
-    written: dict[str, Any] = _OPTIONS.dump_python(absolute, mode="json")
+    written: dict[str, Any] = _OPTIONS.dump_python(_with_paths(options, _absolute), mode="json")
     return written
 
 
 def read_arguments(folder: Path, record: AuditRecord, evidence: Path | None = None) -> ScanOptions:
     """Read the options of a scan from its evidence.
+
+    Paths below the working folder are relative, so that commands show them as somebody types them.
 
     Args:
         folder: folder of the scan, or its record.
@@ -59,9 +45,10 @@ def read_arguments(folder: Path, record: AuditRecord, evidence: Path | None = No
     """
     stored = _read_owner(folder, record, evidence)
     try:
-        return _OPTIONS.validate_python(stored[KEY])
+        options = _OPTIONS.validate_python(stored[KEY])
     except (ValidationError, LookupError):
         raise _untold(_evidence_of(folder, evidence)) from None
+    return _with_paths(options, _relative)
 
 
 def called_by(folder: Path, record: AuditRecord, evidence: Path | None = None) -> Called:
@@ -140,6 +127,29 @@ def _read_owner(folder: Path, record: AuditRecord, evidence: Path | None) -> Map
     return stored
 
 
+def _with_paths(options: ScanOptions, change: Callable[[Path], Path]) -> ScanOptions:
+    """Return options with each of their paths changed."""
+    references = {}
+    for name, folders in options.references.items():
+        references[name] = tuple(change(folder) for folder in folders)
+
+    def change_any(path: Path | None) -> Path | None:
+        return None if path is None else change(path)
+
+    return replace(
+        options,
+        model_dir=change(options.model_dir),
+        data_dir=change(options.data_dir),
+        out=change(options.out),
+        references=references,
+        cache=change_any(options.cache),
+        attack_parameters=change_any(options.attack_parameters),
+        evidence_dir=change_any(options.evidence_dir),
+        start=change_any(options.start),
+        forgotten=change_any(options.forgotten),
+    )
+
+
 def _absolute(path: Path) -> Path:
     """Return an absolute path; addresses of servers and the empty path stay as they are."""
     if path == Path() or is_address(path):
@@ -147,6 +157,9 @@ def _absolute(path: Path) -> Path:
     return path.absolute()
 
 
-def _absolute_or_none(path: Path | None) -> Path | None:
-    """Return an absolute path; None for None."""
-    return None if path is None else _absolute(path)
+def _relative(path: Path) -> Path:
+    """Return a path below the working folder relative to it; other paths stay as they are."""
+    here = Path.cwd()
+    if path == here or not path.is_relative_to(here):
+        return path
+    return path.relative_to(here)

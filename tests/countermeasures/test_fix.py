@@ -156,7 +156,7 @@ def test_a_budget_can_pass_from_the_share_on_that_limits_ask_for():
     assert budget_that_can_pass(undemanding, "quick") == "quick"
 
 
-def test_arguments_of_a_scan_are_read_as_they_were_given(tmp_path):
+def test_arguments_of_a_scan_are_read_as_they_were_given(tmp_path, monkeypatch):
     record, _, _ = answers.leaky()
     options = ScanOptions(
         Path("model"),
@@ -172,13 +172,14 @@ def test_arguments_of_a_scan_are_read_as_they_were_given(tmp_path):
     (tmp_path / "evidence").mkdir()
     stored = {**identity, "arguments": arguments_of(options)}
     (tmp_path / "evidence" / "scan.json").write_text(json.dumps(stored))
-    read = read_arguments(tmp_path, record)
+    assert read_arguments(tmp_path, record) == options
     here = Path.cwd()
-    assert read == replace(
+    monkeypatch.chdir(tmp_path)
+    assert read_arguments(tmp_path, record) == replace(
         options,
         model_dir=here / "model",
         data_dir=here / "data",
-        references={"pretrained": [here / "base"]},
+        references={"pretrained": (here / "base",)},
     )
 
 
