@@ -117,6 +117,21 @@ def start_of(corpus: Corpus, given: Folder | None) -> Folder | Path:
     return start
 
 
+def check_start(corpus: Corpus, start: Path, model_dir: Path) -> None:
+    """Refuse to train on from the audited model: what comes of it knows what the model remembers.
+
+    Raises:
+        TargetError: the start holds the audited model's weights.
+    """
+    if trainer_of(corpus.manifest.task.kind) is not None:
+        return  # its sizes alone are taken
+    if open_model(start, corpus).beginning.weights & open_model(model_dir, corpus, start).weights:
+        raise TargetError(
+            f"reference pretrained: {typed(start)} holds the audited model's own weights",
+            "name what the model was fine-tuned from: --reference pretrained=PATH",
+        )
+
+
 def n_samples(corpus: Corpus, documents: Sequence[Document]) -> int:
     """Return the number of training samples that these documents make.
 

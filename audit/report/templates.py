@@ -190,6 +190,8 @@ class ResultIndex:
             confounded = verdict.settled.confounded(result.attack)
             shows_leak = _is_over_a_limit(verdict, result.attack)
         self.confounded = confounded is not None and not shows_leak
+        # Confirmed beyond what another difference of both sides explains.
+        self.leaks_beyond = confounded is not None and shows_leak
 
     def get(self, *names: str) -> Estimate | None:
         """Return the first named measurement that has a value; None where none has."""

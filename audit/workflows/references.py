@@ -20,6 +20,7 @@ from audit.engine.interface import SILENT, EngineSettings, Progress
 from audit.errors import command_line, typed
 from audit.references import TEXTS, load, recommends_splits, training
 from audit.references.resolve import prepare
+from audit.references.retrain import check_start, start_of
 from audit.targets.checkpoint.content import is_adapter
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, stated_guarantee
 from audit.targets.fit import TaskScore, WordsRead, fit_of
@@ -453,8 +454,13 @@ def train_references(
     if names:
         n_splits = request.count or n_splits
     else:
-        names = _untrained(list_references(data_dir, model_dir, request.given, request.device))
+        needs = list_references(data_dir, model_dir, request.given, request.device)
+        names = _untrained(needs)
+        if _lacks_baselines(needs):
+            training.material(corpus)  # its error says what is lacking to train them on
     start = _training_start(model_dir, corpus, request.given)
+    if names and not is_adapter(model_dir):
+        _refuse_audited_start(corpus, start, model_dir)
     folders: dict[str, tuple[Path, ...]] = {}
     if "baselines" in names:
         folders["baselines"] = training.train_baseline(
@@ -481,6 +487,25 @@ def train_references(
             )
         folders["splits"] = (place,)
     return folders
+
+
+def _lacks_baselines(needs: Needs) -> bool:
+    """Test whether an attack needs baselines, and the data set has nothing to train them on."""
+    for need in needs:
+        if need.name == "baselines" and need.state == "missing" and need.needed_by:
+            return True
+    return False
+
+
+def _refuse_audited_start(corpus: Corpus, start: AnyFolder | None, model_dir: Path) -> None:
+    """Refuse the audited model as what references are trained from.
+
+    Raises:
+        TargetError: nothing names a start, or it holds the audited model's weights.
+    """
+    begins_from = start_of(corpus, start)
+    if isinstance(begins_from, Path):
+        check_start(corpus, begins_from, model_dir)
 
 
 def _untrained(needs: Needs) -> list[str]:

@@ -17,8 +17,9 @@ from audit.defenses.interface import DEFENSES
 from audit.defenses.remedy import AnsweredFinding, Remedy
 from audit.engine.interface import Progress
 from audit.errors import TargetError
-from audit.extensions.countermeasures import measuring, scans
+from audit.extensions.countermeasures import measuring
 from audit.extensions.countermeasures.interface import RetrainedModel, TrainingDefense
+from audit.references.retrain import check_start
 
 NAMES = ("ann lee", "bo", "cy", "dee", "ed fox", "flo", "gus", "hal ito")
 
@@ -239,4 +240,4 @@ def test_the_audited_model_is_no_start_for_weights(tmp_path):
     tiny.checkpoint(tmp_path / "model")
     data = manifest.load(tiny.corpus(tmp_path / "data"))
     with pytest.raises(TargetError, match="holds the audited model's own weights"):
-        scans.check_start(data, tmp_path / "model", tmp_path / "model")
+        check_start(data, tmp_path / "model", tmp_path / "model")

@@ -12,8 +12,10 @@ from scanned_by_engines import opened_elsewhere, work_of
 from scanned_worlds import make_questions
 
 from audit import record as records
+from audit.corpus import manifest
 from audit.engine.interface import SILENT
 from audit.record import Result
+from audit.references.training import train_baseline
 from audit.workflows.attacking import fill_references
 from audit.workflows.options import ScanOptions, claim_folder
 from audit.workflows.run import read_outcomes
@@ -89,6 +91,31 @@ def test_baselines_and_split_models_are_trained_and_taken_by_a_scan(place, tmp_p
     }.items()
 
 
+@pytest.mark.parametrize("name", ["baselines", "splits"])
+def test_references_are_never_trained_from_the_audited_model(place, tmp_path, name):
+    """Such a baseline knows the audited documents: it would hide the leak that it is to show."""
+    shutil.copytree(place / "model", tmp_path / "copy")
+    given = ("--train", name, "--out", tmp_path / "references")
+    start = ("--reference", f"pretrained={tmp_path / 'copy'}")
+    result = docaudit("references", place / "model", place / "data", *given, *start)
+    assert result.exit_code == 2, result.output
+    message = " ".join(result.output.split())
+    assert "holds the audited model's own weights" in message
+    assert "name what the model was fine-tuned from: --reference pretrained=PATH" in message
+    assert not (tmp_path / "references").exists()
+
+
+def test_what_is_lacking_to_train_references_is_said(place, tmp_path):
+    corpus(tmp_path / "data", members=10, heldout=4, public=0, labels=("TOTAL",))
+    start = ("--reference", f"pretrained={place / 'data' / 'references' / 'pretrained'}")
+    result = docaudit(
+        "references", place / "model", tmp_path / "data", "--train", "--out", tmp_path, *start
+    )
+    assert result.exit_code == 2, result.output
+    assert "there is nothing to train a baseline on" in " ".join(result.output.split())
+    assert "--public" in result.output
+
+
 def trained_on_what_is_audited(place, folder):
     """A baseline, and a data set that declares its documents held-out."""
     data = shutil.copytree(place / "data", folder / "data")
@@ -106,15 +133,8 @@ def trained_on_what_is_audited(place, folder):
 
 
 def trained_from_the_target(place, folder):
-    given = (
-        "--train",
-        "baselines",
-        "--out",
-        folder,
-        "--reference",
-        f"pretrained={place / 'model'}",
-    )
-    assert docaudit("references", place / "data", place / "model", *given).exit_code == 0
+    """A baseline that another tool trained; `docaudit references` refuses such a start."""
+    train_baseline(place / "model", manifest.load(place / "data"), folder / "baselines")
     return place / "data", f"baselines={folder / 'baselines'}"
 
 

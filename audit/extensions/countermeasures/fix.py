@@ -455,9 +455,7 @@ def _none_applies(scanned: Scanned, plan: Plan) -> UsageError:
             reasons.append(f"{scanned.folder}: none without training answers what was found")
         return UsageError(reasons, served.way_out(scanned.facts.commands))
     if reasons:
-        return UsageError(
-            reasons, "name what the model was fine-tuned from: --reference pretrained=PATH"
-        )
+        return UsageError(reasons, next(filter(None, plan.hints), ""))
     outcome = scanned.verdict.word
     return UsageError(
         f"{scanned.folder}: no countermeasure answers what the scan found ({outcome})",

@@ -75,6 +75,7 @@ class Plan:
         progress: receiver of the progress.
         alone: whether a countermeasure that does not apply is an error.
         left_out: reasons of countermeasures that do not apply, by name.
+        hints: what would let those apply, in the same order.
     """
 
     options: ScanOptions
@@ -82,6 +83,7 @@ class Plan:
     progress: Progress
     alone: bool = False
     left_out: dict[str, str] = field(default_factory=dict)
+    hints: list[str] = field(default_factory=list)
 
 
 def measure_defenses(
@@ -175,6 +177,7 @@ def noting_refusal(name: str, plan: Plan) -> Iterator[None]:
         if plan.alone:
             raise
         plan.left_out[name] = str(error)
+        plan.hints.append(error.hint)
 
 
 def _refuse_none(left: Sequence[object], left_out: Mapping[str, str]) -> None:
