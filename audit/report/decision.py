@@ -242,9 +242,12 @@ def _stamp(facts: Facts) -> str:
 
 
 def _counts_sentence(verdict: Verdict) -> str:
-    """Write the counts of limits by outcome; a pass names the untested attacks beside them."""
+    """Write the counts of limits by outcome, and of a pass what else its reason says.
+
+    “Not tested” names the attacks without a number further down the page.
+    """
     if verdict.overall in ("passed", "waived"):
-        return verdict.reason
+        return verdict.reason_with(verdict.counts.sentence)
     return verdict.counts.sentence
 
 
