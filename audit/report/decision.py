@@ -18,7 +18,7 @@ from audit.report import numbers
 from audit.report.access import recipients_sentence
 from audit.report.answer import explanation, headline, headline_row
 from audit.report.facts.actions import Recommendation
-from audit.report.facts.definitions import Facts, KindFacts, QuestionFacts
+from audit.report.facts.definitions import RETURNING, Facts, KindFacts, QuestionFacts
 from audit.report.labels import LABELS
 from audit.report.leaks import findings_outside, looser_policy
 from audit.report.owner import OwnerFact, Title, owner_facts, title_of
@@ -212,12 +212,20 @@ def _words(facts: Facts, questions: Sequence[Question], not_tested: Sequence[str
         sentences=[*_consequences(facts), _explanation(facts)],
         notes=[*_notes_of_page(facts)],
         rows=[(question.question, question.tried, question.note) for question in questions],
-        n_kinds=sum(kind.came_back > 0 for kind in facts.kinds),
+        n_kinds=_count_kinds(facts),
         kinds_sum=_kinds_sum(facts),
         actions=[*_alarm_in_short(facts), *(action.in_short for action in facts.lifting_model)],
         until_then="".join(action.in_short for action in facts.limiting_access[:1]),
         not_said=f"{'; '.join(not_tested)}{_limits_not_tested(facts)} {FILLER * DECLARED_WORDS}",
     )
+
+
+def _count_kinds(facts: Facts) -> int:
+    """Count the kinds of values that came back; none where no more came back than without memory."""
+    measured = [row.measured for row in facts.rows if row.attack in RETURNING]
+    if not any(number is not None and number.low > 0 for number in measured):
+        return 0
+    return sum(kind.came_back > 0 for kind in facts.kinds)
 
 
 def _room_beside_alarm(room: Room, facts: Facts) -> int:

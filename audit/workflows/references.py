@@ -491,10 +491,8 @@ def train_references(
 
 def _lacks_baselines(needs: Needs) -> bool:
     """Test whether an attack needs baselines, and the data set has nothing to train them on."""
-    for need in needs:
-        if need.name == "baselines" and need.state == "missing" and need.needed_by:
-            return True
-    return False
+    baselines = [need for need in needs if need.name == "baselines" and need.needed_by]
+    return any(need.state == "missing" for need in baselines)
 
 
 def _refuse_audited_start(corpus: Corpus, start: AnyFolder | None, model_dir: Path) -> None:
