@@ -156,7 +156,7 @@ def table_of(transcript: dict[str, Any]) -> str:
     rows.append(f"| all | {total:.1f} | |")
     rows += [
         "",
-        f"Measured on a {transcript['machine']}, {transcript['date']}. An idle machine takes about as long.",
+        f"Measured on a {transcript['machine']}, {transcript['date']}. A busy machine takes several times as long.",
         "",
     ]
     return "".join(f"{row}\n" for row in rows)

@@ -221,7 +221,7 @@ def _words(facts: Facts, questions: Sequence[Question], not_tested: Sequence[str
 
 
 def _count_kinds(facts: Facts) -> int:
-    """Count the kinds of values that came back; none where no more came back than without memory."""
+    """Count the kinds of values that came back; 0 where no more came back than without memory."""
     measured = [row.measured for row in facts.rows if row.attack in RETURNING]
     if not any(number is not None and number.low > 0 for number in measured):
         return 0
