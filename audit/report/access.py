@@ -91,8 +91,7 @@ def recipients_sentence(facts: Facts, wording: str = "", only: str = "") -> str:
             name = wording or state
             if line.with_scores and name == "not tested":
                 name = "scores alone"
-            sentence: str = words[name].format(who=who, Who=sentence_case(who))
-            return sentence
+            return words[name].format(who=who, Who=sentence_case(who))
     return ""
 
 

@@ -124,7 +124,9 @@ def decision_view(facts: Facts, n_lines: float = LINES) -> DecisionView:
     verdict = facts.verdict
     questions = question_rows(facts)
     not_tested = tuple(gap.title for gap in unexamined(record, verdict).gaps)
-    words = _words(facts, questions, not_tested)
+    limits_not_tested = _limits_not_tested(facts)
+    untested = f"{'; '.join(not_tested)}{limits_not_tested}"
+    words = _words(facts, questions, untested)
     room = share_out(words, n_lines)
     return DecisionView(
         number=_report_number(record, verdict),
@@ -149,7 +151,7 @@ def decision_view(facts: Facts, n_lines: float = LINES) -> DecisionView:
         kinds_sum=words.kinds_sum,
         untested_recipients=_untested_recipients(facts),
         not_tested=not_tested,
-        limits_not_tested=_limits_not_tested(facts),
+        limits_not_tested=limits_not_tested,
     )
 
 
@@ -201,8 +203,14 @@ def _tally(facts: Facts) -> str:
     return f"{_counts_sentence(verdict)}{looser_policy(verdict)}{findings_outside(facts)}"
 
 
-def _words(facts: Facts, questions: Sequence[Question], not_tested: Sequence[str]) -> Words:
-    """Collect the texts of page one, before any is left out."""
+def _words(facts: Facts, questions: Sequence[Question], untested: str) -> Words:
+    """Collect the texts of page one, before any is left out.
+
+    Args:
+        facts: what the reports show of the audit.
+        questions: rows of the attacks on the model.
+        untested: attacks that were not tested, and how many limits they have.
+    """
     owner = owner_facts(facts.record)
     return Words(
         title=title_of(facts.record).text,
@@ -216,7 +224,7 @@ def _words(facts: Facts, questions: Sequence[Question], not_tested: Sequence[str
         kinds_sum=_kinds_sum(facts),
         actions=[*_alarm_in_short(facts), *(action.in_short for action in facts.lifting_model)],
         until_then="".join(action.in_short for action in facts.limiting_access[:1]),
-        not_said=f"{'; '.join(not_tested)}{_limits_not_tested(facts)} {FILLER * DECLARED_WORDS}",
+        not_said=f"{untested} {FILLER * DECLARED_WORDS}",
     )
 
 
@@ -377,15 +385,15 @@ def _certainty(facts: Facts, row: QuestionFacts) -> str:
     words = LABELS["memory"]
     if not facts.verdict.counts.violated:
         return ""
-    limit = None if row.deciding is None else row.deciding.limit
-    if row.measured is None or limit is None or limit.max is None or row.deciding is None:
+    decision = row.deciding
+    if decision is None or decision.measured is None or decision.limit.max is None:
         return words["any certain"]
-    form = form_on_page_one(row.deciding, row.measured)
-    if form not in ("points", "share") or row.measured.is_below_chance:
+    measured = decision.measured
+    form = form_on_page_one(decision, measured)
+    if form not in ("points", "share") or measured.is_below_chance:
         return words["any certain"]
-    digits = numbers.digits_of(row.deciding, form)
-    low = numbers.lower_end(row.measured, form, digits)
-    return words["certain"].format(low=low, limit=numbers.limit_text(limit.max, form))
+    low = numbers.lower_end(measured, form, numbers.digits_of(decision, form))
+    return words["certain"].format(low=low, limit=numbers.limit_text(decision.limit.max, form))
 
 
 def _other_kind(facts: Facts, worst: KindFacts) -> str:
