@@ -219,6 +219,7 @@ class AttackText(StrictModel):
         question: question that the attack answers, one sentence.
         short_question: what the attacker tries, as an order of at most 12 words for readers who
             know no model.
+        procedure: what the attack does, in a few sentences for readers who know no model.
         consequence: one sentence on what a leak came to, with places for counts on training and
             unseen documents.
         consequence_of: the measurements of these counts, on training documents first; for planted
@@ -254,6 +255,7 @@ class AttackText(StrictModel):
     title: str = ""
     question: str = "Does an attacker with the model learn anything about its training documents?"
     short_question: str = Field("", pattern=r"^(\S+( |$)){0,12}$")
+    procedure: str = ""
     consequence: str = Field("", pattern=r"^([^{}]|\{(n|of)_(member|heldout)\})*$")
     consequence_of: tuple[str, ...] = ()
     headline: str = Field("", pattern=r"^([^{}]|\{((n|of)_member|who)\})*$")

@@ -65,11 +65,10 @@ def _counted_headline(facts: Facts) -> str:
 
 
 def _holder(rows: Sequence[QuestionFacts]) -> str:
-    """Say who attacks, by what the first attack needs whose leak is confirmed."""
+    """Say who attacks, by what the deciding number of the first confirmed leak needs."""
     for row in rows:
-        threat = text_of(row.attack).threat
-        if row.leaks and threat is not None:
-            return HOLDERS[threat.access]
+        if row.leaks:
+            return HOLDERS[row.access]
     return HOLDERS["weights"]
 
 

@@ -152,15 +152,18 @@ def frameworks() -> Frameworks:
     return read_shipped("frameworks.toml", TypeAdapter(Frameworks))
 
 
-State = Literal["tested", "tested in part", "not tested", "not applicable", "out of scope"]
+State = Literal[
+    "leak found", "tested", "tested in part", "not tested", "not applicable", "out of scope"
+]
 NOT_STATED = "not stated"
 RELEASES = LABELS["releases"]
 OUTCOMES = LABELS["coverage_outcomes"]
-"""What became of an attack's limits, the worst first."""
-UNLIMITED = OUTCOMES["unlimited"]
-LEAKING = {OUTCOMES[name]: OUTCOMES[f"{name}, leaking"] for name in ("passed", "unlimited")}
+"""What became of an attack's limits in words, the worst first."""
+LEAKING = {"passed": "passed, leaking", "unlimited": "unlimited, leaking"}
 """The same where what was measured speaks for a leak by itself."""
-SPEAKS = {OUTCOMES.get(name, name): text for name, text in LABELS["speaks"].items()}
+LEAKS = frozenset({"violated", "waived", *LEAKING.values()})
+"""What became of an attack that found a leak, whatever the limits say of it."""
+SPEAKS = LABELS["speaks"]
 """The beginning of a sentence on evidence, by what came of the attack."""
 
 
@@ -170,7 +173,7 @@ class Examined:
 
     Attributes:
         note: how much it tried, or why not.
-        outcome: what became of its limits; empty where it was not examined.
+        outcome: what became of its limits, by name; empty where it was not examined.
     """
 
     attack: str
@@ -182,7 +185,12 @@ class Examined:
     @property
     def sentence(self) -> str:
         """Join state, note and outcome on one line."""
-        return f"{self.state}: {'; '.join(part for part in (self.note, self.outcome) if part)}"
+        return f"{self.state}: {'; '.join(filter(None, [self.note, self.result]))}"
+
+    @property
+    def result(self) -> str:
+        """Say what became of its limits; empty where it was not examined."""
+        return OUTCOMES.get(self.outcome, "")
 
 
 @dataclass(frozen=True)
@@ -303,10 +311,12 @@ def _class_row(facts: Facts, clause: Clause) -> CoverageRow:
 
 
 def _combine_states(tried: Sequence[Examined]) -> State:
-    """Combine the states of the attacks of a class.
+    """Combine the states of the attacks of a class: a leak weighs more than a gap.
 
     One that does not apply to a model is no gap.
     """
+    if any(attack.outcome in LEAKS for attack in tried):
+        return "leak found"
     states = {attack.state for attack in tried} - {"not applicable"}
     if not tried:
         return "out of scope"
@@ -376,7 +386,7 @@ def _has_numbers(evidence: Evidence, result: Result) -> bool:
 
 
 def _outcome_for(facts: Facts, evidence: Evidence, attack: str) -> str:
-    """Say which outcomes the limits have that the evidence is about.
+    """Return what became of the limits that the evidence is about, the worst first.
 
     It may leak all the same.
     """
@@ -385,15 +395,15 @@ def _outcome_for(facts: Facts, evidence: Evidence, attack: str) -> str:
         for decision in facts.by_attack[attack].decisions
         if _metric_counts(evidence, decision.limit.metric)
     }
-    words = UNLIMITED
-    for outcome, words_of_outcome in OUTCOMES.items():
+    worst = "unlimited"
+    for outcome in OUTCOMES:
         if outcome in outcomes:
-            words = words_of_outcome
+            worst = outcome
             break
     for leak in (*facts.accepted, *facts.outside):
         if leak.attack == attack and _metric_counts(evidence, leak.metric):
-            return LEAKING.get(words, words)
-    return words
+            return LEAKING.get(worst, worst)
+    return worst
 
 
 def _metric_counts(evidence: Evidence, metric: str) -> bool:
@@ -425,7 +435,7 @@ def _threat_row(facts: Facts, attack: str) -> ThreatRow:
     result = facts.record.completed.get(attack)
     cost = "not tested"
     if result is not None:
-        cost = _describe_cost(facts, threat, result)
+        cost = describe_cost(facts, threat, result)
     if threat is None:
         return ThreatRow(title, NOT_STATED, "", NOT_STATED, cost)
     least = ""
@@ -434,7 +444,7 @@ def _threat_row(facts: Facts, attack: str) -> ThreatRow:
     return ThreatRow(title, ACCESS_LABELS[threat.access], least, threat.knowledge, cost)
 
 
-def _describe_cost(facts: Facts, threat: Threat | None, result: Result) -> str:
+def describe_cost(facts: Facts, threat: Threat | None, result: Result) -> str:
     """Describe the cost of an attack: how much was tried, and the parameters of one trial."""
     parts = [amount_tried(facts, result)]
     effort = {} if threat is None else threat.effort

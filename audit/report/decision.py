@@ -6,10 +6,10 @@ Every number is one of `facts`; words, digits and order are chosen here.
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from audit.attacks import text_of
-from audit.attacks.text import ACCESS_LABELS, CATEGORY_LABELS, sentence_case
+from audit.attacks.text import ACCESS_LABELS, Access, sentence_case
 from audit.errors import listed
 from audit.policy import Overall, Verdict
 from audit.policy.alarms import Alarm
@@ -18,7 +18,8 @@ from audit.report import numbers
 from audit.report.access import recipients_sentence
 from audit.report.answer import explanation, headline, headline_row
 from audit.report.facts.actions import Recommendation
-from audit.report.facts.definitions import RETURNING, Facts, KindFacts, QuestionFacts
+from audit.report.facts.definitions import Facts, KindFacts, QuestionFacts
+from audit.report.kinds import KindRow, count_kinds, kind_label, kind_rows, kinds_sum
 from audit.report.labels import LABELS
 from audit.report.leaks import findings_outside, looser_policy
 from audit.report.owner import OwnerFact, Title, owner_facts, title_of
@@ -28,8 +29,6 @@ from audit.report.room import LINES, Room, Words, share_out
 from audit.report.sentences import finding_sentence
 
 MOST_CONSEQUENCES = 2
-VALUES = "values_identified"
-"""The metric that estimates how many values of all training documents come back."""
 FILLER = "words "
 DECLARED_WORDS = 51
 LEGEND_WORDS = 18
@@ -37,20 +36,6 @@ TEXT_WORDS = 16
 HEADING_WORDS = 7
 """Length of sentences of the page that the template writes."""
 STAMPS = LABELS["stamps"]
-
-
-@dataclass(frozen=True)
-class KindRow:
-    """Hold a kind of values that came back: how many, of how many that were tried.
-
-    Attributes:
-        share: of the values that were tried, 0 to 1; None where those were not counted.
-    """
-
-    label: str
-    came_back: str
-    percent: str
-    share: float | None
 
 
 @dataclass(frozen=True)
@@ -147,7 +132,7 @@ def decision_view(facts: Facts, n_lines: float = LINES) -> DecisionView:
         meanwhile=facts.limiting_access[:1],
         in_column=room.in_column,
         attacker=_attacker(facts),
-        kinds=tuple(_kind_rows(facts, room)),
+        kinds=tuple(kind_rows(facts, room.kinds)),
         kinds_sum=words.kinds_sum,
         untested_recipients=_untested_recipients(facts),
         not_tested=not_tested,
@@ -220,20 +205,12 @@ def _words(facts: Facts, questions: Sequence[Question], untested: str) -> Words:
         sentences=[*_consequences(facts), _explanation(facts)],
         notes=[*_notes_of_page(facts)],
         rows=[(question.question, question.tried, question.note) for question in questions],
-        n_kinds=_count_kinds(facts),
-        kinds_sum=_kinds_sum(facts),
+        n_kinds=count_kinds(facts),
+        kinds_sum=kinds_sum(facts),
         actions=[*_alarm_in_short(facts), *(action.in_short for action in facts.lifting_model)],
         until_then="".join(action.in_short for action in facts.limiting_access[:1]),
         not_said=f"{untested} {FILLER * DECLARED_WORDS}",
     )
-
-
-def _count_kinds(facts: Facts) -> int:
-    """Count the kinds of values that came back; 0 where no more came back than without memory."""
-    measured = [row.measured for row in facts.rows if row.attack in RETURNING]
-    if not any(number is not None and number.low > 0 for number in measured):
-        return 0
-    return sum(kind.came_back > 0 for kind in facts.kinds)
 
 
 def _room_beside_alarm(room: Room, facts: Facts) -> int:
@@ -359,7 +336,7 @@ def _memory_sentences(facts: Facts, row: QuestionFacts) -> Iterator[str]:
     worst = facts.worst_kind
     if worst is not None:
         yield words["worst"].format(
-            kind=_kind_label(worst),
+            kind=kind_label(worst),
             came_back=worst.came_back,
             total=worst.of_member,
             other_kind=_other_kind(facts, worst),
@@ -450,85 +427,23 @@ def _counted_sentence(row: QuestionFacts) -> str:
 
 
 def _attacker(facts: Facts) -> str:
-    """Say what the attackers have whose leak is confirmed, else all that were tried."""
-    attacks = [row.attack for row in facts.in_order if row.leaks]
-    if not attacks:
-        attacks = [row.attack for row in facts.in_order]
-    access: dict[str, None] = {}
-    for attack in attacks:
-        threat = text_of(attack).threat
-        if threat is not None:
-            access[ACCESS_LABELS[threat.access]] = None
-    if not access:
+    """Say what the attackers have whose leak is confirmed, else all that were tried, by row."""
+    shown = list(enumerate(facts.rows_on_model, start=1))
+    leaking = [(number, row) for number, row in shown if row.leaks]
+    lines: dict[Access, list[str]] = {}
+    for number, row in leaking or shown:
+        lines.setdefault(row.access, []).append(str(number))
+    words = LABELS["attacker"]
+    if not lines:
         return "not tested"
-    return f"has {' or '.join(access)} and the rest of the page"
-
-
-def _kind_rows(facts: Facts, room: Room) -> Iterator[KindRow]:
-    """Lay out the kinds of values that came back, most of them first; the others are summed up.
-
-    Nothing where there is no room for them.
-    """
-    if not room.kinds:
-        return
-    came_back = [kind for kind in facts.kinds if kind.came_back]
-    n_listed = room.kinds if len(came_back) <= room.kinds else room.kinds - 1
-    for kind in came_back[:n_listed]:
-        yield _kind_row(_kind_label(kind), [kind])
-    if len(came_back) > n_listed:
-        yield _kind_row("other kinds", came_back[n_listed:])
-
-
-def _kinds_sum(facts: Facts) -> str:
-    """Add up the kinds of values, and say on how many documents they stand."""
-    words = LABELS["kinds"]
-    n_values = sum(kind.came_back for kind in facts.kinds)
-    for row in facts.rows:
-        if row.returned is None or not row.returned.n_member:
-            continue
-        returned = asdict(row.returned)
-        sentences = [words["documents"].format(n_values=n_values, **returned)]
-        sentences += _estimated_sum(row)
-        sentences += filter(None, [_people_sentence(facts, row.attack)])
-        return " ".join(sentences)
-    return words["sum"].format(n_values=n_values)
-
-
-def _estimated_sum(row: QuestionFacts) -> Iterator[str]:
-    """Yield how many values would come back of all, where a part of them was tried."""
-    for decision in row.decisions:
-        measured = decision.measured
-        if decision.limit.metric == VALUES and measured is not None and measured.total is not None:
-            if measured.n < measured.total:
-                amount = numbers.amount(measured, "number")
-                yield LABELS["kinds"]["estimate"].format(amount=amount)
-            return
-
-
-def _people_sentence(facts: Facts, attack: str) -> str:
-    """Say of how many people an attack got a value back; empty where no person is known."""
-    words = LABELS["kinds"]
-    for people in facts.people:
-        trained = people.trained
-        if people.attack != attack or trained is None:
-            continue
-        n_people = numbers.exact_count(trained)
-        if n_people:
-            sentence = words["declared people" if people.declared else "people by name"]
-            return sentence.format(n_people=n_people, of_people=trained.n)
-    return ""
-
-
-def _kind_row(label: str, kinds: Sequence[KindFacts]) -> KindRow:
-    """Lay out kinds as one row: how many of them came back, of how many that were tried."""
-    came_back = sum(kind.came_back for kind in kinds)
-    total = sum(kind.of_member or 0 for kind in kinds)
-    if not total:
-        return KindRow(label, f"{came_back:,}", "", None)
-    share = came_back / total
-    return KindRow(label, f"{came_back:,} of {total:,}", numbers.show(share, "share"), share)
-
-
-def _kind_label(kind: KindFacts) -> str:
-    """Return the label of a category of values; the category itself where it has none."""
-    return CATEGORY_LABELS.get(kind.category, kind.category)
+    if len(lines) == 1:
+        (access,) = lines
+        template = words["copies alone" if access == "copies" else "alone"]
+        return template.format(access=ACCESS_LABELS[access])
+    parts = []
+    for access, numbers_of_rows in lines.items():
+        template = words["row" if len(numbers_of_rows) == 1 else "several"]
+        parts.append(
+            template.format(rows=listed(numbers_of_rows, "and"), access=ACCESS_LABELS[access])
+        )
+    return words["rows"].format(parts=sentence_case(", ".join(parts)))

@@ -22,6 +22,7 @@ from audit.record import AuditRecord, Result
 from audit.report import tables
 from audit.report.access import access_view
 from audit.report.answer import decides_most, findings, name_documents
+from audit.report.assessment import assessment_view
 from audit.report.changes import Changes
 from audit.report.commands import Called, put_into
 from audit.report.coverage import legal_view
@@ -128,6 +129,7 @@ def report_context(
             "texts": texts,
             "decision": decision_view(facts),
             "access": access_view(facts),
+            "assessment": assessment_view(facts),
             "outside": facts.outside,
             "accepted": facts.accepted,
             "most_outside": MOST_OUTSIDE,

@@ -80,6 +80,32 @@ def test_what_a_confident_public_model_outvotes_is_found_by_the_lowest_loss(hidd
     )
 
 
+class LikeliestAlone(planted.Planted):
+    """A service that fills a gap with its likeliest token, and says nothing of all others."""
+
+    def _fill(self, query):
+        candidates = super()._fill(query)
+        logits = np.full(len(candidates.ids), -30.0)
+        logits[np.argmax(candidates.logits)] = 0.0
+        return Candidates(candidates.ids, logits)
+
+
+def test_the_likeliest_tokens_alone_give_the_numbers_of_the_lowest_loss():
+    corpus = planted.corpus(60, 60)
+    known = {f"d{index}" for index in range(20)}
+    numbers = []
+    for kind in (planted.Planted, LikeliestAlone):
+        public = planted.Planted(corpus.documents, seed=5)
+        case = planted.case(kind(corpus.documents, known), public, corpus)
+        _, findings = run(Reconstruction(), case)
+        numbers.append(
+            [measured(findings, f"excess_pr.unique.{name}") for name in ("lowest_loss", "near")]
+        )
+    with_scores, by_answers = numbers
+    assert with_scores == by_answers
+    assert by_answers[0].value == pytest.approx(20 / 60)
+
+
 class Misremembering(planted.Planted):
     """Remembers another last word of every field, one letter from the true one: tokens are spelled with letters."""
 

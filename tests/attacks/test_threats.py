@@ -64,6 +64,10 @@ def test_an_attack_declares_every_query_that_its_code_names(attack: str) -> None
     ("attack", "metric", "task", "access"),
     [
         ("reconstruction", "excess_pr.unique", "token-classification", "scores"),
+        ("reconstruction", "excess_pr.unique.near", "token-classification", "scores"),
+        ("reconstruction", "excess_pr.unique", "mlm", "scores"),
+        ("reconstruction", "excess_pr.unique.near", "mlm", "answers"),
+        ("reconstruction", "values_identified.lowest_loss", "mlm", "answers"),
         ("memorisation", "net", "question-answering", "answers"),
         ("memorisation", "net.discoverable", "question-answering", "scores"),
         ("provider_membership", "balanced_accuracy.azk", "question-answering", "answers"),

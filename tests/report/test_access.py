@@ -7,7 +7,7 @@ import example_answers as answers
 import example_records as examples
 import pytest
 from example_records import Case, gone
-from shown_pages import Seen, decision
+from shown_pages import Seen, decision, page_one
 
 from audit.attacks.text import Access
 from audit.cards import SERVED, AuditSheet
@@ -71,6 +71,21 @@ def providers(azk: float, apk: float) -> Case:
     return examples.judged(examples.record(result, battery=("provider_membership",)), policy)
 
 
+def lowest_loss(task: str) -> Case:
+    """Values that the lowest loss restores more often than the published rule."""
+    published = examples.reconstruction(0.6)
+    lowest = examples.mean("excess_pr.unique.lowest_loss", 0.7, 0.02, 300, 0.0, "held-out")
+    result = dataclasses.replace(
+        published,
+        measurements=(*published.measurements, lowest),
+        methods={"excess_pr.unique": ("excess_pr.unique", lowest.name)},
+    )
+    record = examples.record(result)
+    record = dataclasses.replace(record, target=dataclasses.replace(record.target, task=task))
+    limit = Limit("reconstruction", "excess_pr.unique", "made up", max=0.65)
+    return examples.judged(record, dataclasses.replace(examples.policy(), limits=(limit,)))
+
+
 def text_alone() -> Case:
     """A leak of the text under the bars, and no number on the model."""
     result = Result(
@@ -117,6 +132,26 @@ def test_answers_that_come_back_are_shown_whoever_has_more() -> None:
 )
 def test_each_method_counts_for_the_access_that_it_needs(azk: float, expected: list[str]) -> None:
     assert states(providers(azk, 0.9), "provider_membership") == expected
+
+
+@pytest.mark.parametrize(
+    ("task", "by_answers", "holder"),
+    [
+        ("mlm", "shown", "Someone with this model’s answers"),
+        ("token-classification", "not tested", "Someone with this model’s scores"),
+    ],
+)
+def test_the_likeliest_word_of_a_masked_model_is_an_answer(
+    task: str, by_answers: str, holder: str
+) -> None:
+    case = lowest_loss(task)
+    assert states(case, "reconstruction") == ["shown", "shown", by_answers, "needs the model"]
+    assert holder in page_one(case)
+
+
+def test_page_one_says_which_row_needs_what() -> None:
+    page = page_one(answers.leaky())
+    assert "Row 1 needs the model’s answers alone, row 2 needs the model’s scores" in page
 
 
 def test_a_server_that_gave_answers_alone_says_nothing_of_the_file() -> None:

@@ -36,6 +36,23 @@ OUTSIDERS: Mapping[Release, Access] = {
 file."""
 
 
+def needed_access(record: AuditRecord, attack: str, measured: Estimate | None) -> Access:
+    """Return the access to the model that a number of an attack was measured with.
+
+    Args:
+        record: the scan.
+        attack: name of the attack.
+        measured: one of its numbers; None: all of the attack.
+    """
+    threat = text_of(attack).threat or UNKNOWN
+    needed = threat.access
+    if measured is not None:
+        needed = threat.access_of(measured.name, record.target.task)
+    if record.target.family == SERVED and needed != "copies":
+        return "answers"
+    return needed
+
+
 def access_rows(
     record: AuditRecord,
     verdict: Verdict,
@@ -98,10 +115,10 @@ class _Tried:
         other_leaks: Sequence[MeasuredLeak],
     ) -> None:
         """Collect the numbers of an attack that ran to its end."""
+        self._record = record
         self._verdict = verdict
         self._question = question
         self._task = record.target.task
-        self._served = record.target.family == SERVED
         self._threat = text_of(question.attack).threat or UNKNOWN
         result = record.completed[question.attack]
         self._numbers = telling_numbers(result)
@@ -138,10 +155,7 @@ class _Tried:
 
     def _needed_for(self, measured: Estimate) -> Access:
         """Return the access that a number was measured with."""
-        needed = self._threat.access_of(measured.name, self._task)
-        if self._served and needed != "copies":
-            return "answers"
-        return needed
+        return needed_access(self._record, self._question.attack, measured)
 
     def _shown_by(self, access: Access, within: Sequence[Decision]) -> Estimate | None:
         """Return the number that shows a leak with an access; None where none does."""

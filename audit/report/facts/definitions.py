@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from audit.attacks import TEXTS, text_of
+from audit.attacks.text import Access
 from audit.measurements import Breakdown, By, Coverage, Estimate, PeopleCount
 from audit.policy import Cause, Decision, Outcome, Overall, Verdict
 from audit.policy.alarms import Alarm
@@ -69,6 +70,8 @@ class QuestionFacts:
         decisions: on its limits, in the policy's order.
         deciding: the first of the worst decisions for which there is a number. Its `measured` is
             that of the method that decides.
+        access: access to the model that the deciding number needs; without one, that of the
+            whole attack.
         trained: the share, or the count, that the attack reached on training documents, by the
             method that decides; None where it was not measured.
         unseen: the same on unseen documents: what luck reaches.
@@ -103,6 +106,7 @@ class QuestionFacts:
     outcome: str
     decisions: tuple[Decision, ...]
     deciding: Decision | None
+    access: Access
     trained: Estimate | None
     unseen: Estimate | None
     takes_off: bool | None

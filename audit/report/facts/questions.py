@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from audit.attacks import TEXTS, text_of
+from audit.attacks.text import Access
 from audit.measurements import Breakdown, By, Coverage, Estimate, Histogram, PeopleCount
 from audit.policy import Decision, Verdict
 from audit.record import AuditRecord, Result
+from audit.report.facts.access import needed_access
 from audit.report.facts.definitions import (
     LEAK_ORDER,
     RETURNING,
@@ -29,7 +31,7 @@ kind."""
 
 def questions_of(record: AuditRecord, verdict: Verdict) -> tuple[QuestionFacts, ...]:
     """Return what each attack that ran to its end found, the worst first."""
-    rows = [_question_of(result, verdict) for result in record.completed.values()]
+    rows = [_question_of(record, result, verdict) for result in record.completed.values()]
     return tuple(sorted(rows, key=lambda row: LEAK_ORDER.index(row.outcome)))
 
 
@@ -72,7 +74,7 @@ def _without_text(
     )
 
 
-def _question_of(result: Result, verdict: Verdict) -> QuestionFacts:
+def _question_of(record: AuditRecord, result: Result, verdict: Verdict) -> QuestionFacts:
     """Collect the facts about one attack's result: outcome, deciding number and both sides."""
     decisions = tuple(one for one in verdict.decisions if one.limit.attack == result.attack)
     outcome = outcome_of(result.attack, verdict)
@@ -89,6 +91,7 @@ def _question_of(result: Result, verdict: Verdict) -> QuestionFacts:
         outcome=outcome,
         decisions=decisions,
         deciding=deciding,
+        access=_access_of(record, result.attack, deciding),
         trained=trained,
         unseen=unseen,
         takes_off=_takes_off(result, deciding, trained, unseen),
@@ -107,6 +110,13 @@ def _question_of(result: Result, verdict: Verdict) -> QuestionFacts:
         groups=groups,
         people=_people_of(result, deciding),
     )
+
+
+def _access_of(record: AuditRecord, attack: str, deciding: Decision | None) -> Access:
+    """Return the access to the model that the deciding number of an attack needs."""
+    if deciding is None:
+        return needed_access(record, attack, None)
+    return needed_access(record, attack, deciding.measured)
 
 
 def deciding_of(decisions: tuple[Decision, ...]) -> Decision | None:

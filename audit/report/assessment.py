@@ -1,0 +1,174 @@
+"""Lay out what somebody who assesses the risk asks: how it was tested, and how counts fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from audit.attacks import text_of
+from audit.attacks.text import ACCESS_LABELS, sentence_case
+from audit.errors import listed
+from audit.measurements import Estimate
+from audit.report import numbers
+from audit.report.coverage import NOT_STATED, describe_cost
+from audit.report.facts.definitions import Facts, QuestionFacts, title_of
+from audit.report.kinds import VALUES, people_sentence
+from audit.report.labels import LABELS
+from audit.report.questions import NEARLY
+
+WORDS = LABELS["assessment"]
+TITLES = LABELS["assessment_titles"]
+DOCUMENTS = "documents_identified"
+FEWEST_TOTALS = 2
+"""Attacks that count values, from which on their totals are compared."""
+
+
+@dataclass(frozen=True)
+class TestRow:
+    """Say how one attack was run.
+
+    Attributes:
+        title: title of the attack.
+        procedure: what it does, for readers who know no model.
+        has: what the attacker has, by the number that decides.
+        effort: how much was tried.
+    """
+
+    title: str
+    procedure: str
+    has: str
+    effort: str
+
+
+@dataclass(frozen=True)
+class AssessmentView:
+    """Hold what an assessment of the risk takes from this audit.
+
+    Attributes:
+        tests: how each attack was run, in the order of page one.
+        counts: sentences on counts that differ, and why.
+        matters: what an assessment names, and what this audit says of it.
+    """
+
+    tests: tuple[TestRow, ...]
+    counts: tuple[str, ...]
+    matters: tuple[tuple[str, str], ...]
+
+
+def assessment_view(facts: Facts) -> AssessmentView:
+    """Lay out how the attacks were run, how their counts fit, and what an assessment asks."""
+    return AssessmentView(
+        tests=tuple(_test_row(facts, row) for row in facts.rows),
+        counts=tuple(_count_sentences(facts)),
+        matters=tuple(_matters(facts)),
+    )
+
+
+def _test_row(facts: Facts, row: QuestionFacts) -> TestRow:
+    """Say what an attack does, with what, and how much of it was done."""
+    text = text_of(row.attack)
+    has = ACCESS_LABELS[row.access]
+    if text.threat is not None:
+        has = f"{has}; {text.threat.knowledge}"
+    result = facts.record.completed[row.attack]
+    effort = describe_cost(facts, text.threat, result)
+    if effort == NOT_STATED:
+        effort = ""
+    return TestRow(title_of(row.attack), text.procedure, has, effort)
+
+
+def _count_sentences(facts: Facts) -> Iterator[str]:
+    """Yield why counts differ that a reader of several pages compares."""
+    for row in facts.rows:
+        yield from _documents_sentence(facts, row)
+        yield from _recognised_sentence(row)
+    totals = [(row, number) for row in facts.rows if (number := _count_of(row, VALUES))]
+    if len(totals) >= FEWEST_TOTALS:
+        yield _totals_sentence(totals)
+
+
+def _documents_sentence(facts: Facts, row: QuestionFacts) -> Iterator[str]:
+    """Yield how documents that gave a value back become documents because of training."""
+    counted = _count_of(row, DOCUMENTS)
+    if row.returned is None or counted is None:
+        return
+    yield WORDS["documents"].format(
+        title=title_of(row.attack),
+        of_declared=facts.record.corpus.documents.get("member", 0),
+        because=numbers.bare(counted.value, "number"),
+        returned=row.returned,
+    )
+
+
+def _recognised_sentence(row: QuestionFacts) -> Iterator[str]:
+    """Yield what a count of recognised documents is, beside a share of pairs."""
+    counted = _count_of(row, DOCUMENTS)
+    if not row.compares_pairs or counted is None:
+        return
+    yield WORDS["recognised"].format(
+        title=title_of(row.attack),
+        n=numbers.bare(counted.value, "number"),
+        total=counted.total or counted.n,
+    )
+
+
+def _totals_sentence(totals: list[tuple[QuestionFacts, Estimate]]) -> str:
+    """Say why attacks count out of different numbers of values."""
+    parts = []
+    for row, number in totals:
+        total = number.total or number.n
+        parts.append(WORDS["total"].format(title=title_of(row.attack), total=total))
+    sentence = WORDS["totals"].format(totals=listed(parts, "and"))
+    if any(row.method == NEARLY for row, _ in totals):
+        sentence += f" {WORDS['near']}"
+    return sentence
+
+
+def _count_of(row: QuestionFacts, metric: str) -> Estimate | None:
+    """Return the number that a limit on a count of an attack was held against."""
+    for decision in row.decisions:
+        if decision.limit.metric == metric:
+            return decision.measured
+    return None
+
+
+def _matters(facts: Facts) -> Iterator[tuple[str, str]]:
+    """Yield what an assessment names, with what this audit says of it."""
+    record = facts.record
+    if not record.target.is_model or record.corpus.forgotten:
+        return
+    yield TITLES["people"], people_sentence(facts) or WORDS["no people"]
+    leaking = [row for row in facts.rows_on_model if row.leaks]
+    if leaking:
+        yield (
+            TITLES["means"],
+            WORDS["means"].format(
+                access=sentence_case(ACCESS_LABELS[leaking[0].access]),
+                duration=numbers.duration(record.timing.seconds),
+                device=record.environment.device,
+            ),
+        )
+    yield TITLES["after"], _after_measures(facts)
+    yield TITLES["limits"], _limits_sentence(facts)
+    yield (
+        TITLES["holds"],
+        WORDS["holds"].format(version=record.environment.docaudit),
+    )
+
+
+def _after_measures(facts: Facts) -> str:
+    """Say what was measured to remain after the first countermeasure."""
+    if not facts.lifting_model:
+        return WORDS["nothing to treat"]
+    first = facts.lifting_model[0]
+    if first.verdict_after:
+        return WORDS["after"].format(verdict=LABELS["verdicts"][first.verdict_after])
+    return WORDS["not after"]
+
+
+def _limits_sentence(facts: Facts) -> str:
+    """Say whose the limits are, and what they do not say."""
+    identity = facts.verdict.identity
+    if identity is not None and identity.shipped:
+        return WORDS["shipped limits"]
+    return WORDS["own limits"]

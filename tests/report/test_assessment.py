@@ -1,0 +1,89 @@
+"""How an audit was run, how its counts fit, and what an assessment of the risk takes from it."""
+
+import dataclasses
+
+import example_records as examples
+import pytest
+from shown_pages import decision
+
+from audit.cards import Forgotten
+from audit.policy import Limit
+from audit.record import Result
+from audit.report.assessment import AssessmentView, assessment_view
+from audit.report.facts.build import facts_of
+from audit.report.facts.definitions import ReturnedDocuments
+from audit.report.numbers import NBSP
+
+pytestmark = pytest.mark.usefixtures("undrawn")
+
+
+def view_of(case: examples.Case) -> AssessmentView:
+    """Return what the decision report says for an assessment."""
+    return assessment_view(facts_of(*case[:2]))
+
+
+def test_every_attack_that_ran_says_what_it_does_with_what_and_how_much() -> None:
+    (test,) = view_of(examples.violated()).tests
+    assert test.title == "Restoring blacked-out values"
+    assert test.procedure.startswith("One value of a page is blacked out.")
+    assert test.has.startswith("the model’s scores")
+    assert test.effort == "150 fields; 128 candidates per word piece; 8 attempts per value"
+
+
+def test_nothing_is_told_of_attacks_that_did_not_run() -> None:
+    assert view_of(examples.skipped()).tests == ()
+    assert "No attack ran to its end." in decision(examples.skipped())
+
+
+def counted(attack: str, metric: str, value: float, total: int) -> examples.Case:
+    """A count of an attack over its limit."""
+    number = dataclasses.replace(
+        examples.mean(metric, value, 1.0, total, 0.0, "chance"), unit="documents", total=total
+    )
+    limit = Limit(attack, metric, "made up", max=10.0)
+    policy = dataclasses.replace(examples.policy(), limits=(limit,))
+    result = Result(attack, measurements=(number,))
+    return examples.judged(examples.record(result, battery=(attack,)), policy)
+
+
+def test_documents_that_gave_a_value_back_become_those_because_of_training() -> None:
+    facts = facts_of(*counted("reconstruction", "documents_identified", 137.0, 160)[:2])
+    (row,) = facts.rows
+    returned = ReturnedDocuments(n_member=138, of_member=159, n_heldout=3, of_heldout=160)
+    facts = dataclasses.replace(facts, rows=(dataclasses.replace(row, returned=returned),))
+    (sentence,) = assessment_view(facts).counts
+    assert "159 of 150 training documents hold a value that was tried" in sentence
+    assert "138 of them gave one back" in sentence
+    assert "3 of 160 did" in sentence
+    assert "137 of all remain" in sentence
+
+
+def test_recognised_documents_stand_beside_the_share_of_pairs() -> None:
+    facts = facts_of(*counted("membership", "documents_identified", 158.0, 160)[:2])
+    area = counted("membership", "auc", 0.99, 320)[1].decisions[0]
+    (row,) = facts.rows
+    decisions = (area, *row.decisions)
+    facts = dataclasses.replace(
+        facts, rows=(dataclasses.replace(row, decisions=decisions, deciding=area),)
+    )
+    (sentence,) = assessment_view(facts).counts
+    assert "the 158 of 160 score above all but one unseen document" in sentence
+
+
+def test_means_are_named_only_where_a_leak_is_confirmed() -> None:
+    matters = dict(view_of(examples.violated()).matters)
+    assert "2 min 31 s on one computer (cpu)" in matters["Means"].replace(NBSP, " ")
+    assert "Means" not in dict(view_of(examples.passed()).matters)
+
+
+def test_limits_that_the_owner_wrote_are_the_owners() -> None:
+    matters = dict(view_of(examples.violated()).matters)
+    assert matters["Limits"].startswith("The owner set them")
+
+
+def test_a_list_of_documents_to_be_forgotten_has_no_assessment() -> None:
+    facts = facts_of(*examples.passed()[:2])
+    listed = Forgotten(listed=20, sha256="0" * 64, shown={})
+    corpus = dataclasses.replace(facts.record.corpus, forgotten=listed)
+    record = dataclasses.replace(facts.record, corpus=corpus)
+    assert assessment_view(dataclasses.replace(facts, record=record)).matters == ()
