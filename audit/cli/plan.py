@@ -97,7 +97,7 @@ def _training_lines(plan: Plan) -> list[str]:
     return lines
 
 
-DECIDABLE: dict[Outlook, str] = {
+CAN_BE_MET: dict[Outlook, str] = {
     "decides": "yes",
     "not applicable": "not applicable",
     "no plan": "not planned",
@@ -107,7 +107,7 @@ DECIDABLE: dict[Outlook, str] = {
     "blind check too weak": "groups may differ",
     "confounded": "groups differ",
 }
-"""Whether limits can be decided, in words, the best first."""
+"""Whether limits can be confirmed as met, in words, the best first."""
 
 
 class AttackRow(NamedTuple):
@@ -118,7 +118,7 @@ class AttackRow(NamedTuple):
         sides: units that the data set has on each side.
         needed: units that the limits need on each side.
         passes: how often a leak-free model passes.
-        decidable: whether the limits can be decided.
+        can_be_met: whether an audit can confirm the limits as met.
         time: duration of the attack.
     """
 
@@ -126,14 +126,14 @@ class AttackRow(NamedTuple):
     sides: str
     needed: str
     passes: str
-    decidable: str
+    can_be_met: str
     time: str
 
 
 def attacks_table(plan: Plan) -> Table:
-    """Tabulate for each attack the units that it has and needs, and what is decidable."""
+    """Tabulate for each attack the units that it has and needs, and which limits can be met."""
     title = f"{plan.corpus}, policy {plan.policy}, budget {plan.budget}"
-    columns = ("question", "you have", "you need", "passes", "decidable", "time")
+    columns = ("question", "you have", "you need", "passes", "can be met", "time")
     seconds = {cost.attack: cost.seconds for cost in plan.costs}
     limits_of: dict[str, list[LimitPlan]] = defaultdict(list)
     for limit in plan.limits:
@@ -163,13 +163,13 @@ def _attack_row(attack: str, limits: Sequence[LimitPlan], seconds: float | None)
         lowest = min(resolution.pass_power for resolution in resolutions)
         passes = f"{100 * lowest:.0f} %"
     outlooks: list[Outlook] = [limit.outcome for limit in limits if limit.outcome != "no plan"]
-    worst: Outlook = max(outlooks, key=[*DECIDABLE].index, default="no plan")
+    worst: Outlook = max(outlooks, key=[*CAN_BE_MET].index, default="no plan")
     return AttackRow(
         question=text.short_question or text.title or attack,
         sides=sides,
         needed=_units_needed(resolutions),
         passes=passes,
-        decidable=DECIDABLE[worst],
+        can_be_met=CAN_BE_MET[worst],
         time="-" if seconds is None else console.duration(seconds),
     )
 

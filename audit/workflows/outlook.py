@@ -297,6 +297,11 @@ class Plan:
         return SmallestLeaks(_smallest_confirmed(areas), _smallest_confirmed(differences))
 
     @property
+    def only_exceeded(self) -> tuple[LimitPlan, ...]:
+        """Return the limits that no audit here meets, but that a strong leak exceeds."""
+        return tuple(limit for limit in self.limits if _can_only_exceed(limit))
+
+    @property
     def enough(self) -> Enough | None:
         """Return how many documents are enough for all limits; None where more do not help."""
         return enough_documents(self.joint)
@@ -323,6 +328,18 @@ def _cause_of(limit: LimitPlan, cost: Cost | None) -> Urgency | None:
     if "lacks" in outcomes and cost is not None and cost.lacks_reference:
         causes.append(Urgency.REFERENCE)
     return min(causes, default=None)
+
+
+SPARES_LEAKS: frozenset[Outlook] = frozenset({"too small", "cannot pass"})
+"""What keeps a limit from being met, and lets a strong leak be confirmed."""
+
+
+def _can_only_exceed(limit: LimitPlan) -> bool:
+    """Test whether a scan can confirm a strong leak beyond a limit that it cannot confirm as met."""
+    if not limit.blockers or limit.resolution is None:
+        return False
+    outcomes = {outcome for outcome, _ in limit.blockers}
+    return outcomes <= SPARES_LEAKS and limit.resolution.confirms is not None
 
 
 def _is_of_documents(limit: LimitPlan, kind: str) -> bool:

@@ -49,7 +49,7 @@ def test_a_plan_without_a_model_exits_0_and_loads_no_torch(data):
     for name in ("torch", "transformers", "weasyprint"):
         assert f" {name}\n" not in found.stderr
     limits = policies.load("default").limits
-    assert f"can decide 0 of {len(limits)} limits" in found.stdout
+    assert f"can confirm 0 of {len(limits)} limits as met" in found.stdout
     assert all(one.metric in found.stdout for one in limits)
 
 
@@ -108,7 +108,7 @@ def test_bad_options_are_one_line_and_exit_2(data, arguments, problem, tmp_path)
     assert result.exit_code == 2
     assert problem in result.output
     assert len([line for line in result.output.splitlines() if line.startswith("error:")]) == 1
-    assert "can decide" not in result.output
+    assert "can confirm" not in result.output
 
 
 # The others are of the same architectures, and are put to the same.

@@ -1,12 +1,13 @@
 """A plan names the most urgent cause first: alike groups, references, then more documents."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
 
 from audit.cli.plan import conclusion
 from audit.policy.grounds import Urgency
-from audit.workflows.outlook import Blocker, Cost, LimitPlan, Plan, Resolution
+from audit.workflows.outlook import Blocker, Cost, LimitPlan, Outlook, Plan, Resolution
 
 FEW = Resolution("documents", 40, 40, 0.7, 0.1, 90)
 SENTENCES = {
@@ -57,3 +58,31 @@ def test_a_plan_that_decides_all_names_no_cause() -> None:
     plan = Plan("made", "0" * 64, "mine", "standard", (limit,), ())
     assert plan.first_cause is None
     assert "First" not in conclusion(plan, detailed=False)
+
+
+def test_a_plan_counts_limits_that_can_be_met_apart_from_those_that_a_leak_can_only_exceed() -> None:
+    small = replace(FEW, confirms=0.9)
+    outlooks: list[tuple[Outlook, Resolution]] = [
+        ("decides", FEW),
+        ("too small", small),
+        ("too small", FEW),
+        ("confounded", small),
+        ("lacks", small),
+    ]
+    limits = []
+    for outcome, resolution in outlooks:
+        blockers: tuple[Blocker, ...] = ()
+        if outcome != "decides":
+            blockers = ((outcome, "a reason"),)
+        limits.append(
+            LimitPlan("membership", "auc", 0.65, outcome, "", resolution, blockers=blockers)
+        )
+    plan = Plan("made", "0" * 64, "mine", "standard", tuple(limits), ())
+    assert plan.only_exceeded == (limits[1],)
+    assert conclusion(plan, detailed=False).startswith(
+        "made can confirm 1 of 5 limits as met. A strong leak can exceed 1 more."
+    )
+    assert conclusion(plan).startswith(
+        "made can confirm 1 of 5 limits as met: membership auc."
+        " A strong leak can exceed 1 more: membership auc."
+    )

@@ -188,7 +188,7 @@ SHARED = providers(150, 150)
             TAGGED,
             (NET, AUC),
             ("decides", "decides"),
-            "can decide 2 of 2 limits",
+            "can confirm 2 of 2 limits as met",
             id="enough documents",
         ),
         pytest.param(
@@ -237,7 +237,7 @@ SHARED = providers(150, 150)
             corpus(providers(100, 100), assigned="by-provider"),
             (BALANCED,),
             ("decides",),
-            "can decide 1 of 1",
+            "can confirm 1 of 1 limits as met",
             id="enough providers",
         ),
         pytest.param(
@@ -285,7 +285,7 @@ SHARED = providers(150, 150)
             classes(pages(150, 150), auxiliary="a"),
             (EXCESS,),
             ("decides",),
-            "can decide 1 of 1",
+            "can confirm 1 of 1 limits as met",
             id="classes of documents",
         ),
     ],
@@ -356,7 +356,7 @@ def test_the_plan_says_confounded_where_the_scan_will():
     assert [one.outcome for one in told.limits] == ["confounded", "decides"]
     assert told.limits[0].reason.startswith("training and unseen documents differ even without")
     assert "The groups differ without the model (confounded): membership auc." in conclusion(told)
-    assert "can decide 1 of 2" in conclusion(told)
+    assert "can confirm 1 of 2 limits as met" in conclusion(told)
     alike = checked_blindly(corpus(same_words(pages(130, 130))), AUC, NET)
     assert [one.outcome for one in alike.limits] == ["decides", "decides"]
 
@@ -369,7 +369,7 @@ def test_a_blind_check_that_is_too_weak_decides_nothing_but_where_the_lot_did():
     assert "too weak to exclude this" in found.limits[0].reason
     assert "they come from different times" in found.limits[0].reason
     assert 'state assigned = "random" in manifest.toml' in conclusion(found)
-    assert "can decide 0 of 1" in conclusion(found)
+    assert "can confirm 0 of 1 limits as met" in conclusion(found)
 
 
 def test_what_no_limit_asks_for_or_cannot_be_fed_is_not_checked():
