@@ -14,6 +14,11 @@ from packaging.utils import canonicalize_name
 
 PAGE = Path(__file__).with_name("licences.md")
 UNKNOWN = "not stated"
+WITHOUT = (
+    "pip states no licence of {names}: run `python -m pip install --upgrade pip`, then this script "
+    "again. If the licence stays unknown, read it, and add it to READ in locks/licences.py."
+)
+"""An old pip leaves the field `License-Expression` out of its report."""
 CLASSIFIERS = {
     "Apache Software License": "Apache-2.0",
     "BSD License": "BSD",
@@ -71,11 +76,18 @@ no installation and no wheel has it.
 
 
 def page(locks: Mapping[str, Iterable[tuple[str, str]]]) -> str:
-    """The page, of names and versions by what needs them; the first that does is named."""
+    """The page, of names and versions by what needs them; the first that does is named.
+
+    Raises:
+        SystemExit: pip states no licence of a package.
+    """
     owners = {name: (version, lock) for lock in reversed(locks) for name, version in locks[lock]}
-    found = dict(ask_index([f"{name}=={version}" for name, (version, _) in owners.items()]))
+    stated = dict(ask_index([f"{name}=={version}" for name, (version, _) in owners.items()]))
+    unstated = sorted(name for name in owners if stated[name] == UNKNOWN)
+    if unstated:
+        sys.exit(WITHOUT.format(names=", ".join(unstated)))
     rows = [
-        f"| {name} | {owners[name][0]} | {found[name]} | {owners[name][1]} |"
+        f"| {name} | {owners[name][0]} | {stated[name]} | {owners[name][1]} |"
         for name in sorted(owners)
     ]
     return HEAD + "\n".join(rows) + "\n"

@@ -1,8 +1,8 @@
 """Write the lock files, what constraints.txt lacks and locks/licences.md: `python locks/write.py`.
 
 constraints.txt is the one place where versions are chosen; a lock adds the SHA-256 of every file of
-each version that the package index lists, for all systems. Needs uv, pip 23 or newer, and a package
-index.
+each version that the package index lists, for all systems. Needs uv, a pip that reports
+`License-Expression` (26.3 does), and a package index.
 """
 
 from __future__ import annotations

@@ -175,6 +175,20 @@ def test_a_licence_is_read_from_the_field_that_states_it_exactly(stated, expecte
     assert licences.licence("some", *stated) == expected
 
 
+def test_no_list_is_written_where_pip_states_no_licence(monkeypatch):
+    """An old pip leaves the field `License-Expression` out of its report."""
+    stated = {"click": licences.UNKNOWN, "certifi": "MPL-2.0"}
+    monkeypatch.setattr(licences, "ask_index", lambda requirements: stated.items())
+    pinned = {"docaudit": [("click", "8.5.1"), ("certifi", "2026.10.18")]}
+    with pytest.raises(SystemExit) as stopped:
+        licences.page(pinned)
+    message = str(stopped.value)
+    assert "no licence of click:" in message
+    assert "python -m pip install --upgrade pip" in message
+    stated["click"] = "BSD-3-Clause"
+    assert "| click | 8.5.1 | BSD-3-Clause | docaudit |\n" in licences.page(pinned)
+
+
 def test_the_wheel_states_the_licences_of_what_it_carries():
     assert PROJECT["project"]["license"] == "Apache-2.0 AND Bitstream-Vera AND MIT AND OFL-1.1"
     fonts = ROOT / "templates" / "fonts"
