@@ -86,13 +86,26 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     page.meta["search"] = {"boost": boost(page)}
     source = page.file.src_uri
 
-    def moved(match: re.Match[str]) -> str:
-        place = _place(source, match[2])
-        if not (ROOT / place).is_file():
-            return match[0]
-        return match[1] + posixpath.relpath(_shown(place), posixpath.dirname(source) or ".")
+    return LINK.sub(lambda match: match[1] + site_link(source, match[2]), markdown)
 
-    return LINK.sub(moved, markdown)
+
+def site_link(source: str, link: str) -> str:
+    """Make a link of a clone one of the site.
+
+    It leads to the page that is built from this place, else to the copy of this file.
+
+    Args:
+        source: path of the page in the site.
+        link: link as the page in the repository has it.
+    """
+    place = _place(source, link)
+    if place in generate.SOURCES:
+        target = generate.SOURCES[place]
+    elif (ROOT / place).is_file():
+        target = _shown(place)
+    else:
+        return link
+    return posixpath.relpath(target, posixpath.dirname(source) or ".")
 
 
 def boost(page: Page) -> float:
@@ -106,7 +119,7 @@ def _linked(source: str, files: Files) -> set[str]:
     page = files.get_file_from_path(source)
     assert page is not None
     places = {_place(source, link) for _, link in LINK.findall(page.content_string)}
-    return {place for place in places if (ROOT / place).is_file()}
+    return {place for place in places - generate.SOURCES.keys() if (ROOT / place).is_file()}
 
 
 def _place(source: str, link: str) -> str:

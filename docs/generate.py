@@ -22,6 +22,14 @@ from audit.report import html
 DOCS = Path(__file__).parent
 RESULTS = DOCS / "reference" / "models.json"
 PAPERS = DOCS / "reference" / "papers.toml"
+SOURCES = {
+    "audit/attacks": "reference/metrics.md",
+    "audit/cli/help.toml": "reference/commands.md",
+    "audit/report/glossary.toml": "glossary.md",
+    "docs/reference/models.json": "reference/models.md",
+    "docs/reference/papers.toml": "reference/papers.md",
+}
+"""Pages by what of the repository they are made from: links of a clone lead there."""
 SHIPPED = ("default", "strict")
 FORMS = {
     "share": "share, from 0 to 1; reports print percent",

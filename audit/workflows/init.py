@@ -386,10 +386,16 @@ class Made:
     todo: Sequence[str] = ()
 
 
+FIRST_COMMANDS = ("inspect", "plan", "scan")
+"""Commands on a new data set and its model, in the order that README and guides show too."""
+CHECK = "inspect"
+"""The one of them that also serves while something is still to be filled in."""
+
+
 def next_steps(dst: Path, model: Path | None, made: Made, look: str) -> NextSteps:
     """Return the commands that follow on a new data set.
 
-    A scan is none of them where something is still to be filled in.
+    Where something is still to be filled in, the check of the data set is the last of them.
 
     Args:
         dst: folder of the data set.
@@ -398,30 +404,34 @@ def next_steps(dst: Path, model: Path | None, made: Made, look: str) -> NextStep
         look: options of a first scan.
     """
     shown = "MODEL_DIR"
-    commands = []
+    commands: list[str] = []
     reference = ""
     if model is not None:
         shown = quoted(model)
-        downloads = downloads_of(model)
-        commands += downloads
-        if downloads:
+        commands += downloads_of(model)
+        if commands:
             reference = " --reference pretrained=BASE"
-    commands.append(f"docaudit inspect {shown} {quoted(dst)}{reference}")
-    scan = f"docaudit scan {shown} {quoted(dst)} {look}{reference}"
-    return _ended_by(scan, commands, made)
+    for name in FIRST_COMMANDS:
+        options = ""
+        if name == "scan":
+            options = f" {look}"
+        if name == CHECK or not made.todo:
+            commands.append(f"docaudit {name} {shown} {quoted(dst)}{options}{reference}")
+    return _titled(commands, made)
 
 
 def next_steps_of_text(dst: Path, made: Made) -> NextSteps:
     """Return the commands that follow on a new data set which is audited without a model."""
-    scan = f"docaudit scan --no-model {quoted(dst)}"
-    return _ended_by(scan, [f"docaudit inspect {quoted(dst)}"], made)
+    commands = [f"docaudit {CHECK} {quoted(dst)}"]
+    if not made.todo:
+        commands.append(f"docaudit scan --no-model {quoted(dst)}")
+    return _titled(commands, made)
 
 
-def _ended_by(scan: str, commands: Sequence[str], made: Made) -> NextSteps:
-    """Return the commands with the scan behind them, unless something is to be filled in first."""
-    if made.todo:
-        return NextSteps("When that is filled in:", tuple(commands))
-    return NextSteps("Next:", (*commands, scan))
+def _titled(commands: Sequence[str], made: Made) -> NextSteps:
+    """Put above the commands when to run them."""
+    title = "When that is filled in:" if made.todo else "Next:"
+    return NextSteps(title, tuple(commands))
 
 
 def read_made(dst: Path, model: Path | None) -> Made:

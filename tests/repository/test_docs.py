@@ -23,6 +23,7 @@ from audit import attacks
 from audit.cli import app
 from audit.corpus.documents import Document, Manifest
 from audit.report.html import GENERAL, MANUAL
+from audit.workflows.init import FIRST_COMMANDS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -116,7 +117,8 @@ def test_every_relative_link_and_its_anchor_exist(path):
             continue
         place, _, anchor = link.partition("#")
         target = (path.parent / place).resolve() if place else path
-        assert target.exists() or target in PAGES, link
+        # A page that the site builds links other such pages; a committed page also leads on in a clone.
+        assert target.exists() or (not path.exists() and target in PAGES), link
         if anchor:
             assert anchor in [github_slug(heading) for heading in headings(target)], link
 
@@ -147,10 +149,43 @@ def test_the_first_pages_link_every_guide(start):
     assert {*GUIDES} <= linked
 
 
+SECTIONS = (
+    *("Your files", "Prompt", "References", "Commands"),
+    *("The screen", "Typical mistakes", "Next"),
+)
+WITHOUT_PROMPT = ("tagger", "redacted-documents")
+
+
 @pytest.mark.parametrize("path", GUIDES, ids=name_of)
 def test_a_guide_leads_from_files_over_at_most_four_commands_to_a_verdict(path):
-    assert {"Your files", "Commands", "Typical mistakes", "Next"} <= {*headings(path)}
+    _, *sections = headings(path)
+    expected = [*SECTIONS]
+    if path.stem in WITHOUT_PROMPT:
+        expected.remove("Prompt")
+    assert sections == expected
     assert 2 <= len(docaudit_commands(path)) <= 4
+
+
+def names_after_init(path):
+    """The commands of the block that shows `docaudit init`, behind it."""
+    for block in blocks(path, "sh"):
+        names = re.findall(r"^docaudit (\w+)", block, re.MULTILINE)
+        if "init" in names:
+            return names[names.index("init") + 1 :]
+    return []
+
+
+WITH_INIT = [path for path in (README, DOCS / "first-audit.md", *GUIDES) if names_after_init(path)]
+
+
+def test_readme_first_audit_and_each_guide_to_a_model_show_how_to_begin():
+    assert {README, DOCS / "first-audit.md"} < {*WITH_INIT}
+    assert len(WITH_INIT) == 2 + len(GUIDES) - 1
+
+
+@pytest.mark.parametrize("path", WITH_INIT, ids=name_of)
+def test_pages_show_the_first_commands_in_the_order_that_init_prints(path):
+    assert tuple(names_after_init(path)) == FIRST_COMMANDS
 
 
 def test_the_manifest_that_is_shown_is_a_valid_one():
@@ -247,6 +282,25 @@ def test_the_glossary_is_made_of_one_source_and_has_the_words_that_a_reader_meet
     assert of_reports.isdisjoint(name.lower() for name in MANUAL)
     terms = " ".join(headings(DOCS / "glossary.md")).lower()
     assert [word for word in FIRST_WORDS if word not in terms] == []
+
+
+def test_the_site_links_the_page_that_it_builds_from_a_file_of_the_repository(monkeypatch):
+    pytest.importorskip("mkdocs")
+    monkeypatch.syspath_prepend(str(DOCS))
+    link = runpy.run_path(str(DOCS / "build.py"))["site_link"]
+    glossary = "../audit/report/glossary.toml"
+    assert link("reading-the-report.md", glossary) == "glossary.md"
+    assert link("methods/index.md", f"../{glossary}") == "../glossary.md"
+    assert link("reading-the-report.md", "../audit/attacks") == "reference/metrics.md"
+    assert link("reading-the-report.md", "trust.md") == "trust.md"
+    assert link("policies.md", "../policies/default.toml") == "policies/default.toml"
+    assert link("policies.md", "https://example.org/") == "https://example.org/"
+
+
+@pytest.mark.parametrize("source", GENERATOR["SOURCES"])
+def test_each_page_that_the_site_builds_has_its_source_in_the_repository(source):
+    assert (ROOT / source).exists()
+    assert GENERATOR["SOURCES"][source] in GENERATOR["pages"]()
 
 
 def test_the_search_ranks_guides_over_reference_pages_and_benchmarks_last(monkeypatch):

@@ -20,7 +20,7 @@ from audit.corpus.documents import SPLITS, Corpus
 from audit.errors import TargetError
 from audit.targets import TABLE
 from audit.targets.checkpoint.content import recognise_task
-from audit.workflows.init import guess_format, task_of
+from audit.workflows.init import FIRST_COMMANDS, guess_format, task_of
 
 BIO = {"0": "O", "1": "B-TOTAL", "2": "I-TOTAL"}
 
@@ -87,6 +87,7 @@ def test_folders_say_splits_and_providers_and_the_model_says_the_task(tmp_path: 
     for line in (
         f"docaudit ocr {root}",
         f"docaudit inspect {tagger} {root}",
+        f"docaudit plan {tagger} {root}",
         f"docaudit scan {tagger} {root}",
     ):
         assert line in ran.output.replace("\n", "")
@@ -288,6 +289,8 @@ def test_what_is_to_be_filled_in_comes_before_a_scan(tmp_path: Path) -> None:
     said = " ".join(ran.output.split())
     assert "manifest.toml [recipe] prompt: the files of the model do not say it" in said
     assert "When that is filled in:" in said
+    assert "docaudit inspect" in said
+    assert "docaudit plan" not in said
     assert "docaudit scan" not in said
     (silent / "chat_template.jinja").write_text("{{ messages }}")
     said = " ".join(run(silent, root, "--task", "question-answering", "--overwrite").output.split())
@@ -330,7 +333,7 @@ def test_an_adapter_without_its_base_is_followed_by_the_download(tmp_path: Path)
     said = " ".join(run(lora, root, "--labels", "O,B-TOTAL,I-TOTAL").output.split())
     assert "hf download org/b --local-dir BASE" in said
     assert f"docaudit scan {lora} {root}" in said
-    assert said.count("--reference pretrained=BASE") == 2
+    assert said.count("--reference pretrained=BASE") == len(FIRST_COMMANDS)
 
 
 def test_texts_for_an_audit_without_a_model(tmp_path: Path) -> None:

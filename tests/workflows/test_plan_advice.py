@@ -60,7 +60,9 @@ def test_a_plan_that_decides_all_names_no_cause() -> None:
     assert "First" not in conclusion(plan, detailed=False)
 
 
-def test_a_plan_counts_limits_that_can_be_met_apart_from_those_that_a_leak_can_only_exceed() -> None:
+def test_a_plan_counts_limits_that_can_be_met_apart_from_those_that_a_leak_can_only_exceed() -> (
+    None
+):
     small = replace(FEW, confirms=0.9)
     outlooks: list[tuple[Outlook, Resolution]] = [
         ("decides", FEW),
@@ -86,3 +88,6 @@ def test_a_plan_counts_limits_that_can_be_met_apart_from_those_that_a_leak_can_o
         "made can confirm 1 of 5 limits as met: membership auc."
         " A strong leak can exceed 1 more: membership auc."
     )
+    uncounted = replace(limits[0], outcome="no plan", blockers=(("no plan", "a reason"),))
+    plan = replace(plan, limits=(*limits, uncounted))
+    assert "A strong leak can exceed at least 1 more." in conclusion(plan, detailed=False)
