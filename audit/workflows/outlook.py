@@ -335,7 +335,7 @@ SPARES_LEAKS: frozenset[Outlook] = frozenset({"too small", "cannot pass"})
 
 
 def _can_only_exceed(limit: LimitPlan) -> bool:
-    """Test whether a scan can confirm a strong leak beyond a limit that it cannot confirm as met."""
+    """Test whether a limit can be exceeded by a strong leak, and not be confirmed as met."""
     if not limit.blockers or limit.resolution is None:
         return False
     outcomes = {outcome for outcome, _ in limit.blockers}

@@ -117,7 +117,7 @@ def test_every_relative_link_and_its_anchor_exist(path):
             continue
         place, _, anchor = link.partition("#")
         target = (path.parent / place).resolve() if place else path
-        # A page that the site builds links other such pages; a committed page also leads on in a clone.
+        # A page that the site builds links others; a committed page leads on in a clone too.
         assert target.exists() or (not path.exists() and target in PAGES), link
         if anchor:
             assert anchor in [github_slug(heading) for heading in headings(target)], link
