@@ -65,9 +65,34 @@ def test_the_time_left_is_that_of_the_stage_and_an_early_one_is_not_too_short(mo
         progress.advance(556)
     assert [line.partition(": ")[2] for line in log.getvalue().splitlines()] == [
         "0 of 977, 5 min",
-        "21 of 977, 12 min, up to 9.1 h left",
+        "21 of 977, 12 min",
         "421 of 977, 32 min, about 42 min left",
         "977 of 977, 62 min",
+    ]
+
+
+def test_the_first_of_many_steps_under_way_is_no_evidence_of_the_time_left(monkeypatch):
+    """64 questions are asked at once: the first answer comes when nearly all of them do."""
+    clock = Clock()
+    reporter, log = plain_log(monkeypatch, clock)
+    with reporter as progress:
+        progress.stage("attack 1 of 4 (Answers given after they were removed)", 800)
+        clock.now += 17
+        progress.advance()
+        clock.now += 11
+        progress.advance()
+        clock.now += 11
+        progress.advance(63)
+        clock.now += 11
+        progress.advance(64)
+        clock.now += 100
+        progress.advance(671)
+    assert [line.partition(": ")[2] for line in log.getvalue().splitlines()] == [
+        "1 of 800, 17 s",
+        "2 of 800, 28 s",
+        "65 of 800, 39 s, up to 7 min left",
+        "129 of 800, 50 s, about 4 min left",
+        "800 of 800, 2 min",
     ]
 
 

@@ -71,10 +71,12 @@ def plan(
         **options.bounds_of(bounds),
     )
     check_places(model, data_dir, scan_options.references, FORMS["plan"])
-    # Loads torch, which a missing folder does without.
-    from audit.workflows.planning import plan_audit
-
     with console.Reporter() as progress:
+        if model is not None:
+            progress.stage(console.OPENING_MODEL)
+        # Loads torch, which a missing folder does without.
+        from audit.workflows.planning import plan_audit
+
         [planned] = progress.follow(plan_audit(scan_options, policy, progress))
     if verbose:
         console.show_table(*limits_table(planned))

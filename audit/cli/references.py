@@ -72,26 +72,29 @@ def references(
 
     folders = named_paths(reference)
     check_places(model_dir, data_dir, folders, FORMS["references"])
-    from audit.workflows import references as workflow
-
     if train:
-        request = workflow.TrainingRequest(
-            data_dir=data_dir,
-            model_dir=model_dir,
-            given=folders,
-            names=names or (),
-            out=out,
-            count=count,
-            seed=seed,
-            device=device,
-            engine=engine,
-        )
         with console.Reporter() as progress:
+            progress.stage(console.OPENING_MODEL)
+            from audit.workflows import references as workflow
+
+            request = workflow.TrainingRequest(
+                data_dir=data_dir,
+                model_dir=model_dir,
+                given=folders,
+                names=names or (),
+                out=out,
+                count=count,
+                seed=seed,
+                device=device,
+                engine=engine,
+            )
             trained = workflow.train_references(request, progress)
         _show_trained(trained, folders, model_dir, data_dir)
         return
     with console.Reporter() as progress:
-        progress.stage("opening the model and the data set")
+        progress.stage(console.OPENING_MODEL)
+        from audit.workflows import references as workflow
+
         needs = workflow.list_references(data_dir, model_dir, folders, device)
     if as_json:
         content = {"schema": 1, "references": [asdict(need) for need in needs]}

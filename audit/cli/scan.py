@@ -185,7 +185,7 @@ def _scan_one(
     """Scan a checkpoint, and return the exit code."""
     with console.Reporter(quiet=verbose is False) as progress:
         # Before torch and the model are loaded, which takes seconds.
-        progress.stage("opening the model and the data set")
+        progress.stage(console.OPENING_MODEL)
         from audit.workflows.scan import run
 
         result = run(scan_options, policy, progress, console.warn)
@@ -204,11 +204,12 @@ def _scan_one(
 
 def _scan_all(pattern: str, scan_options: ScanOptions, policy: Policy, *, quiet: bool) -> int:
     """Scan every checkpoint that matches, and return the exit code of them all."""
-    from audit.workflows import sweep
-
-    run = sweep.find_checkpoints(pattern)
     audits = []
     with console.Reporter(quiet=quiet) as progress:
+        progress.stage(console.OPENING_MODEL)
+        from audit.workflows import sweep
+
+        run = sweep.find_checkpoints(pattern)
         steps = sweep.sweep_checkpoints(run, scan_options, policy, progress)
         for audit in progress.follow(steps):
             if audit.refusal is not None:

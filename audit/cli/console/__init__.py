@@ -2,6 +2,8 @@
 
 from audit.cli.console.tables import format_estimate, show_sweep, show_table
 from audit.cli.console.terminal import (
+    OPENING_MODEL,
+    OPENING_SCAN,
     Reporter,
     duration,
     note,

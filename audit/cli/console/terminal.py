@@ -263,6 +263,13 @@ def _redirect_to_null(descriptor: int, mode: int) -> None:
 T = TypeVar("T")
 LOG_SECONDS = 10.0
 """A log gets one line of progress in so many seconds."""
+EARLY = 0.1
+"""Share of the steps of a stage up to which the time left is an upper bound."""
+ROUNDS = 2
+"""An early bound waits so many times as long as the first step took.
+
+Steps that are under way together end together, so that the first of them shows no pace.
+"""
 SHOWN_SECONDS = 2.0
 """A stage that was over sooner leaves no line."""
 OPENING = "opening"
@@ -270,6 +277,10 @@ OPENING = "opening"
 
 A log gets them at once.
 """
+OPENING_MODEL = f"{OPENING} the model and the data set"
+"""The first stage of a command that opens a model, named before it loads torch."""
+OPENING_SCAN = f"{OPENING} the scan"
+"""That of a command that begins with a finished scan."""
 
 
 class Reporter(Progress):
@@ -294,6 +305,7 @@ class Reporter(Progress):
         self._total = 0
         self._ahead = 0
         self._done = 0
+        self._first_seconds = 0.0
         self._began = self._printed = clock()
         self._bars: Bars | None = None
         self._observing = ExitStack()
@@ -332,6 +344,7 @@ class Reporter(Progress):
         self._total = total
         self._ahead = 0
         self._done = 0
+        self._first_seconds = 0.0
         self._began = self._printed = self._clock()
         if not (self._quiet or self._log):
             self._draw_bar()
@@ -347,6 +360,8 @@ class Reporter(Progress):
 
     def advance(self, steps: int = 1) -> None:
         """Count finished steps of the stage, in the bar or as a line of the log."""
+        if steps and not self._done:
+            self._first_seconds = self._clock() - self._began
         self._done += steps
         if self._bars is not None:
             self._bars.advance(self._bars.task_ids[0], steps)
@@ -357,13 +372,15 @@ class Reporter(Progress):
         """Return how far the stage is; the time left follows from the pace of its own steps.
 
         That time is of the whole scan where steps of later stages are expected. Many steps may be
-        under way when few are done, so that an early estimate is too long rather than too short.
+        under way when few are done, so that an early estimate is too long rather than too short,
+        and waits for a second round of steps.
         """
         seconds = self._clock() - self._began
         steps = f"{self._done:,} of {self._total:,}, " if self._total else ""
         left = ""
-        is_early = self._done < 0.1 * self._total
-        if 0 < self._done < self._total and (seconds >= LOG_SECONDS or not is_early):
+        is_early = self._done < EARLY * self._total
+        has_pace = seconds >= max(LOG_SECONDS, ROUNDS * self._first_seconds)
+        if 0 < self._done < self._total and (has_pace or not is_early):
             accuracy = "up to" if is_early else "about"
             steps_left = self._total - self._done + self._ahead
             seconds_left = seconds * steps_left / self._done

@@ -146,10 +146,11 @@ def defend(
     check_apart(scan)
     refuse_unknown(names)
     check_places(scan.model_dir, scan.data_dir, scan.references, FORMS["defend"])
-    # Loads torch, which a missing folder does without.
-    from audit.extensions.countermeasures.measuring import measure_defenses
-
     with console.Reporter() as progress:
+        progress.stage(console.OPENING_MODEL)
+        # Loads torch, which a missing folder does without.
+        from audit.extensions.countermeasures.measuring import measure_defenses
+
         for measured in progress.follow(measure_defenses(names, scan, policy, progress, settings)):
             _show_measured(measured)
 

@@ -73,13 +73,17 @@ def fix(
     Trains and scans the model with each, and shows leak, usefulness and verdict side by side. The
     scan itself is not run again. A killed run goes on.
     """
-    from audit.extensions.countermeasures.fix import Fixed, Tried, read_scan
-    from audit.extensions.countermeasures.fix import fix as try_candidates
     from audit.workflows.apart import refuse_audited
 
     check_folder("--out", out)
     refuse_audited("--out", out)
-    scanned = read_scan(scan_dir, evidence, policy)
+    with console.Reporter() as progress:
+        progress.stage(console.OPENING_SCAN)
+        # Loads torch, which takes seconds.
+        from audit.extensions.countermeasures.fix import Fixed, Tried, read_scan
+        from audit.extensions.countermeasures.fix import fix as try_candidates
+
+        scanned = read_scan(scan_dir, evidence, policy)
     options = _with_references(replace(scanned.options, device=device), reference)
     words = _words(reference or (), evidence, policy, device)
     scanned = replace(scanned, options=options, words=tuple(words))
@@ -91,6 +95,7 @@ def fix(
     names = tuple(dict.fromkeys(only.split(","))) if only else ()
     result: Fixed | None = None
     with console.Reporter() as progress:
+        progress.stage(console.OPENING_MODEL)
         for item in progress.follow(try_candidates(scanned, out, progress, names)):
             if isinstance(item, Tried):
                 console.say(_in_one_line(item, scanned))
@@ -153,7 +158,7 @@ def _confirm(scanned: Scanned, out: Path, label: str) -> None:
 
     check_measured(scanned, out, label)
     with console.Reporter() as progress:
-        progress.stage("opening the model and the data set")
+        progress.stage(console.OPENING_MODEL)
         (confirmed,) = progress.follow(confirm(scanned, out, label, progress))
     verdict = confirmed.verdict
     console.show_verdict(verdict, confirmed.folder, confirmed.record, called=confirmed.called)
