@@ -26,6 +26,11 @@ def plain_log(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> tuple[Reporter, 
     return Reporter(clock), log
 
 
+def behind_names(log: io.StringIO) -> list[str]:
+    """What the lines of a log say behind the names of their stages."""
+    return [line.partition(": ")[2] for line in log.getvalue().splitlines()]
+
+
 def test_a_log_has_a_line_a_stage_and_one_in_ten_seconds(monkeypatch):
     clock = Clock()
     reporter, log = plain_log(monkeypatch, clock)
@@ -63,7 +68,7 @@ def test_the_time_left_is_that_of_the_stage_and_an_early_one_is_not_too_short(mo
         progress.advance(400)
         clock.now += 30 * 60
         progress.advance(556)
-    assert [line.partition(": ")[2] for line in log.getvalue().splitlines()] == [
+    assert behind_names(log) == [
         "0 of 977, 5 min",
         "21 of 977, 12 min",
         "421 of 977, 32 min, about 42 min left",
@@ -87,7 +92,7 @@ def test_the_first_of_many_steps_under_way_is_no_evidence_of_the_time_left(monke
         progress.advance(64)
         clock.now += 100
         progress.advance(671)
-    assert [line.partition(": ")[2] for line in log.getvalue().splitlines()] == [
+    assert behind_names(log) == [
         "1 of 800, 17 s",
         "2 of 800, 28 s",
         "65 of 800, 39 s, up to 7 min left",
@@ -111,7 +116,7 @@ def test_the_time_left_is_of_all_stages_that_are_expected(monkeypatch):
         progress.advance(50)
         clock.now += 60
         progress.advance(50)
-    assert [line.partition(": ")[2] for line in log.getvalue().splitlines()] == [
+    assert behind_names(log) == [
         "50 of 100, 60 s, about 7 min left in all",
         "100 of 100, 2 min",
         "50 of 100, 60 s, about 60 s left",
