@@ -21,7 +21,7 @@ from audit.cli.options import (
     named_paths,
 )
 from audit.cli.places import split_places
-from audit.errors import UsageError
+from audit.errors import UsageError, command_line
 
 if TYPE_CHECKING:
     from audit.corpus.documents import Corpus
@@ -254,6 +254,7 @@ def ocr(
     from audit.importers.words import PageReader
     from audit.report.templates import render_lines
     from audit.workflows.ocr import add_words
+    from audit.workflows.places import quoted
 
     with console.Reporter() as progress:
         added = add_words(data_dir, progress, reader=PageReader(language))
@@ -268,7 +269,11 @@ def ocr(
     if any(count for _, count in answers):
         rows.extend(answers)
     console.show_table("Words", ("", "number"), rows)
-    console.warn(*render_lines("ocr.txt", added=added))
+    original = quoted(added.original)
+    documents = quoted(added.path)
+    again = command_line("ocr", data_dir, "--language", language)
+    paths = {"original": original, "documents": documents, "again": again}
+    console.warn(*render_lines("ocr.txt", added=added, **paths))
     if not (added.read or added.empty or added.failed):
         console.say("Every document with an image has words already.")
     if added.read:

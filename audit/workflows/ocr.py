@@ -41,6 +41,8 @@ class WordsAdded:
         not_located: number of answers that were not.
         unclassified: number of located answers of questions without a category: no field is made
             of them.
+        original: what the documents file was, beside the new one.
+        path: the documents file.
     """
 
     read: int
@@ -52,6 +54,8 @@ class WordsAdded:
     answers: Mapping[Quality, int]
     not_located: int
     unclassified: int
+    original: Path
+    path: Path
 
 
 def add_words(
@@ -129,6 +133,8 @@ def _count_added(
         answers={quality: tally[quality] for quality in QUALITIES},
         not_located=tally["not located"],
         unclassified=tally["unclassified"],
+        original=corpus.root / ORIGINAL,
+        path=corpus.root / corpus.manifest.documents,
     )
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from commands import docaudit
 from PIL import Image, ImageDraw, ImageFont
 
 from audit.corpus import manifest as manifests
+from audit.corpus.documents import CATEGORIES
 from audit.importers.words import PageReader
 from audit.workflows.ocr import ORIGINAL, add_words
 
@@ -150,6 +152,32 @@ def test_a_run_that_was_ended_goes_on(
     assert ((added.read, told.total), len(counter.read_text().split())) == ((2, 1), done + 1)
     word, *_ = manifests.load(pages).document("a").words
     assert (word.text, word.box) == ("HI", (690, 30, 700, 50))  # cut at the page's edge
+
+
+def test_questions_without_a_category_are_told_what_to_write_where_and_get_fields_by_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_program(tmp_path / "bin", f"cat > /dev/null; printf '{COLUMNS}\n{ROW}\n'", monkeypatch)
+    draw(tmp_path / "data" / "images" / "a.png", LINES)
+    question = {"id": "greeting", "question": "greeting?", "answers": ["HI"]}
+    page = {"id": "a", "split": "member", "image": "images/a.png", "questions": [question]}
+    data = write(tmp_path / "data", [page])
+    printed = " ".join(docaudit("ocr", data).output.split())
+    before = data / ORIGINAL
+    assert f"{before}" in printed
+    assert "HI" not in printed
+    line = re.search(r"for example (\{.*?\})\.", printed)
+    assert line is not None
+    example = json.loads(line[1])
+    assert example["category"] in CATEGORIES
+    command = f"mv {before} {data / 'documents.jsonl'} && docaudit ocr {data}"
+    assert command in printed
+    question["category"] = example["category"]
+    write(data, [page])
+    before.unlink()
+    docaudit("ocr", data)
+    (entity,) = manifests.load(data).document("a").entities
+    assert entity.category == example["category"]
 
 
 def test_a_program_that_fails_leaves_all_as_it_is(
