@@ -19,7 +19,14 @@ from audit.report.access import recipients_sentence
 from audit.report.answer import explanation, headline, headline_row
 from audit.report.facts.actions import Recommendation
 from audit.report.facts.definitions import Facts, KindFacts, QuestionFacts
-from audit.report.kinds import KindRow, count_kinds, kind_label, kind_rows, kinds_sum
+from audit.report.kinds import (
+    KindRow,
+    count_kinds,
+    kind_label,
+    kind_rows,
+    kinds_sum,
+    people_sentence,
+)
 from audit.report.labels import LABELS
 from audit.report.leaks import findings_outside, looser_policy
 from audit.report.owner import OwnerFact, Title, owner_facts, title_of
@@ -241,7 +248,10 @@ def _counts_sentence(verdict: Verdict) -> str:
     """
     if verdict.overall in ("passed", "waived"):
         return verdict.reason_with(verdict.counts.sentence)
-    return verdict.counts.sentence
+    sentence = verdict.counts.sentence
+    if verdict.counts.violated and not verdict.counts.met:
+        sentence = f"{sentence}, {LABELS['tally']['none met']}"
+    return sentence
 
 
 def _report_number(record: AuditRecord, verdict: Verdict) -> str:
@@ -296,6 +306,9 @@ def _leak_sentence(rows: Sequence[QuestionFacts]) -> str:
     for number, row in enumerate(rows, start=1):
         if row.method == NEARLY:
             sentences.append(NOTES["nearly"].format(row=number))
+    accesses = {row.access for row in rows}
+    if len(accesses) > 1 and "scores" in accesses:
+        sentences.append(NOTES["scores"])
     return " ".join(sentences)
 
 
@@ -333,14 +346,7 @@ def _consequences(facts: Facts) -> Iterator[str]:
 def _memory_sentences(facts: Facts, row: QuestionFacts) -> Iterator[str]:
     """Say which kind came back most, that memory is the cause, and whether anything ends it."""
     words = LABELS["memory"]
-    worst = facts.worst_kind
-    if worst is not None:
-        yield words["worst"].format(
-            kind=kind_label(worst),
-            came_back=worst.came_back,
-            total=worst.of_member,
-            other_kind=_other_kind(facts, worst),
-        )
+    yield " ".join(filter(None, [_worst_kind(facts), people_sentence(facts)]))
     unseen = row.unseen
     if unseen is not None and numbers.exact_count(unseen) is not None:
         yield words["unseen"].format(
@@ -352,6 +358,20 @@ def _memory_sentences(facts: Facts, row: QuestionFacts) -> Iterator[str]:
     if facts.actions and facts.actions[0].ends_leak:
         yield words[f"ends {facts.actions[0].verdict_after}"]
     yield recipients_sentence(facts)
+
+
+def _worst_kind(facts: Facts) -> str:
+    """Say which kind of values came back most; empty where no kind can be compared."""
+    worst = facts.worst_kind
+    if worst is None:
+        return ""
+    sentence: str = LABELS["memory"]["worst"]
+    return sentence.format(
+        kind=kind_label(worst),
+        came_back=worst.came_back,
+        total=worst.of_member,
+        other_kind=_other_kind(facts, worst),
+    )
 
 
 def _certainty(facts: Facts, row: QuestionFacts) -> str:
@@ -427,11 +447,9 @@ def _counted_sentence(row: QuestionFacts) -> str:
 
 
 def _attacker(facts: Facts) -> str:
-    """Say what the attackers have whose leak is confirmed, else all that were tried, by row."""
-    shown = list(enumerate(facts.rows_on_model, start=1))
-    leaking = [(number, row) for number, row in shown if row.leaks]
+    """Say what the attackers have, by the rows of the page."""
     lines: dict[Access, list[str]] = {}
-    for number, row in leaking or shown:
+    for number, row in enumerate(facts.rows_on_model, start=1):
         lines.setdefault(row.access, []).append(str(number))
     words = LABELS["attacker"]
     if not lines:
@@ -444,6 +462,8 @@ def _attacker(facts: Facts) -> str:
     for access, numbers_of_rows in lines.items():
         template = words["row" if len(numbers_of_rows) == 1 else "several"]
         parts.append(
-            template.format(rows=listed(numbers_of_rows, "and"), access=ACCESS_LABELS[access])
+            template.format(
+                rows=listed(numbers_of_rows, "and"), access=LABELS["attacker_access"][access]
+            )
         )
     return words["rows"].format(parts=sentence_case(", ".join(parts)))

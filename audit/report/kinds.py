@@ -61,7 +61,6 @@ def kinds_sum(facts: Facts) -> str:
         returned = asdict(row.returned)
         sentences = [words["documents"].format(n_values=n_values, **returned)]
         sentences += _estimated_sum(row)
-        sentences += filter(None, [_people_reached(facts, row.attack)])
         return " ".join(sentences)
     return words["sum"].format(n_values=n_values)
 
@@ -78,11 +77,13 @@ def _estimated_sum(row: QuestionFacts) -> Iterator[str]:
 
 
 def people_sentence(facts: Facts) -> str:
-    """Say of how many people the worst attack got values back; empty where no person is known."""
+    """Say of how many people values came back; empty where no person is known.
+
+    Attacks that pick values from a list or recognise documents are left out: nothing comes back.
+    """
     for row in facts.rows:
-        sentence = _people_reached(facts, row.attack)
-        if sentence:
-            return sentence
+        if row.attack in RETURNING:
+            return _people_reached(facts, row.attack)
     return ""
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from audit.report.svg import text_width
 
-LINES = 53.5
+LINES = 55.0
 """Lines of text that the page holds beside its headings and the decision."""
 FEWER_LINES = (LINES - 1, LINES - 2, LINES - 4, LINES - 7, LINES - 11)
 """What is tried in turn where the page runs over all the same."""

@@ -394,6 +394,7 @@ def _account_for_documents(report: Report, sheet: Sheet) -> None:
 def _leave_names(sheet: Sheet) -> None:
     """Account for constants and names."""
     sheet.leave(r"95 % interval", "level of all intervals", "constant")
+    sheet.leave(r"Attacker: [^.]*\. Rows? [^.]*\.", "rows by the access they need", "name")
     sheet.leave(r"letters counts in row \d", "row that counts values nearly right", "name")
     sheet.leave(r"guessing: 50 %", "right pairs of a guess", "constant")
     sheet.leave(r"wrong is at most 5 %", "level of Holm's rule over all limits", "constant")

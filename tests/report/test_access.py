@@ -151,7 +151,7 @@ def test_the_likeliest_word_of_a_masked_model_is_an_answer(
 
 def test_page_one_says_which_row_needs_what() -> None:
     page = page_one(answers.leaky())
-    assert "Row 1 needs the model’s answers alone, row 2 needs the model’s scores" in page
+    assert "Row 1 needs answers alone, row 2 needs scores." in page
 
 
 def test_a_server_that_gave_answers_alone_says_nothing_of_the_file() -> None:

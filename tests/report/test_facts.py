@@ -275,9 +275,8 @@ def test_page_one_names_the_row_of_which_a_gain_without_the_model_is_taken_off()
         ("reconstruction", True),
         ("canaries", False),
     ]
-    assert decision_view(facts).leak.endswith(
-        "In row 1 what an attacker gains without the model is taken off too."
-    )
+    gain = "In row 1 what an attacker gains without the model is taken off too."
+    assert gain in decision_view(facts).leak
 
 
 @pytest.mark.parametrize("name", CASES)
