@@ -68,7 +68,7 @@ def _without_text(
         trained=None,
         unseen=None,
         trained_without=None,
-        scale=scale_of(deciding, None, None),
+        scale=scale_of(deciding),
         about_text=False,
         adds_to_text=True,
     )
@@ -100,7 +100,7 @@ def _question_of(record: AuditRecord, result: Result, verdict: Verdict) -> Quest
         plainest_unseen=_on_unseen(result, plainest),
         trained_without=_public_share(trained),
         tried=_tried(result),
-        scale=scale_of(deciding, trained, unseen),
+        scale=scale_of(deciding),
         without_model=_without_model(result, plainest),
         explained=explained,
         under_bars=counts.get("text under the box", 0),
