@@ -166,7 +166,7 @@ def test_questions_without_a_category_are_told_what_to_write_where_and_get_field
     before = data / ORIGINAL
     assert f"{before}" in printed
     assert "HI" not in printed
-    line = re.search(r"for example (\{.*?\})\.", printed)
+    line = re.search(r"An example: (\{.*?\})\.", printed)
     assert line is not None
     example = json.loads(line[1])
     assert example["category"] in CATEGORIES
