@@ -19,6 +19,8 @@ from audit.stats.power import (
     satterthwaite,
 )
 
+UNPLANNED: tuple[MetricKind, ...] = ("balanced accuracy", "low advantage")
+"""Kinds of metrics whose smallest confirmed leak is not planned."""
 STEP = 0.01
 """By which leaks grow in search of the smallest one that is confirmed."""
 
@@ -53,7 +55,7 @@ def confirmed_from(
     """
     if not 0 < tail < 1 or not 0 < power < 1:
         raise ValueError("a tail and a power lie between 0 and 1")
-    if kind in ("balanced accuracy", "low advantage"):
+    if kind in UNPLANNED:
         return None
     n_steps = round((1 - limit) / STEP)
     for step in range(1, n_steps + 1):

@@ -10,6 +10,7 @@ from typing import Literal
 from audit.attacks.interface import Sides
 from audit.policy.checks import LEVEL
 from audit.policy.grounds import Urgency
+from audit.stats.detection import UNPLANNED
 from audit.stats.power import MetricKind, pass_power
 
 
@@ -299,7 +300,16 @@ class Plan:
     @property
     def only_exceeded(self) -> tuple[LimitPlan, ...]:
         """Return the limits that no audit here meets, but that a strong leak exceeds."""
-        return tuple(limit for limit in self.limits if _can_only_exceed(limit))
+        exceeded = [limit for limit in self.limits if _lets_leaks_through(limit)]
+        return tuple(limit for limit in exceeded if _confirms_a_leak(limit))
+
+    @property
+    def may_exceed_others(self) -> bool:
+        """Test whether a leak may exceed limits for which no plan says how large it must be."""
+        open_limits = [limit for limit in self.limits if _lets_leaks_through(limit)]
+        if any(_is_of_unplanned_kind(limit) for limit in open_limits):
+            return True
+        return any(limit.outcome == "no plan" for limit in self.limits)
 
     @property
     def enough(self) -> Enough | None:
@@ -334,12 +344,20 @@ SPARES_LEAKS: frozenset[Outlook] = frozenset({"too small", "cannot pass"})
 """What keeps a limit from being met, and lets a strong leak be confirmed."""
 
 
-def _can_only_exceed(limit: LimitPlan) -> bool:
-    """Test whether a limit can be exceeded by a strong leak, and not be confirmed as met."""
-    if not limit.blockers or limit.resolution is None:
-        return False
+def _lets_leaks_through(limit: LimitPlan) -> bool:
+    """Test whether a limit is not confirmed as met, for no cause that hides a leak."""
     outcomes = {outcome for outcome, _ in limit.blockers}
-    return outcomes <= SPARES_LEAKS and limit.resolution.confirms is not None
+    return bool(outcomes) and outcomes <= SPARES_LEAKS
+
+
+def _confirms_a_leak(limit: LimitPlan) -> bool:
+    """Test whether a strong leak beyond the limit is confirmed."""
+    return limit.resolution is not None and limit.resolution.confirms is not None
+
+
+def _is_of_unplanned_kind(limit: LimitPlan) -> bool:
+    """Test whether no plan says which leak beyond the limit is confirmed."""
+    return limit.resolution is not None and limit.resolution.kind in UNPLANNED
 
 
 def _is_of_documents(limit: LimitPlan, kind: str) -> bool:

@@ -91,3 +91,17 @@ def test_a_plan_counts_limits_that_can_be_met_apart_from_those_that_a_leak_can_o
     uncounted = replace(limits[0], outcome="no plan", blockers=(("no plan", "a reason"),))
     plan = replace(plan, limits=(*limits, uncounted))
     assert "A strong leak can exceed at least 1 more." in conclusion(plan, detailed=False)
+
+
+def test_a_plan_that_cannot_tell_which_leak_exceeds_a_limit_counts_it_apart() -> None:
+    """No smallest leak is planned for some kinds of metrics, which a scan exceeds all the same."""
+    unplanned = replace(FEW, kind="low advantage", confirms=None)
+    blockers: tuple[Blocker, ...] = (("too small", "90 are needed"),)
+    limit = LimitPlan("membership", "tpr", 0.1, "too small", "", unplanned, blockers=blockers)
+    plan = Plan("made", "0" * 64, "mine", "standard", (limit,), ())
+    assert conclusion(plan, detailed=False).startswith(
+        "made can confirm 0 of 1 limits as met. A strong leak may still exceed others."
+    )
+    counted = replace(limit, metric="auc", resolution=replace(FEW, confirms=0.9))
+    plan = replace(plan, limits=(limit, counted))
+    assert "A strong leak can exceed at least 1 more." in conclusion(plan, detailed=False)
