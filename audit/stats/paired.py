@@ -19,13 +19,13 @@ import numpy.typing as npt
 from audit.arrays import Bools, Floats, Ints
 from audit.measurements import Estimate
 from audit.stats.intervals import FINE_ALPHAS, TAILS, Interval, cluster_sums, make_interval
-from audit.stats.rates import excess_mean, excess_rate, net, scaled
+from audit.stats.rates import excess_mean, excess_rate, net, rare_reach, scaled
 from audit.stats.resampling import RESAMPLED_NUMBERS, bootstrap, welch_reach
 from audit.stats.roc import auc, placements
 
 MIN_DIFFERING = 10
-"""With fewer units of a side whose placement changes, a paired AUC is taken from both intervals
-instead."""
+"""With fewer units of a side whose placement changes, their variance says too little of an area's
+change: `_rare_area_interval` instead."""
 MIN_UNITS = 2
 """Independent units of a side without which nothing is paired."""
 N_SWAPS = 2_000
@@ -105,8 +105,9 @@ def paired_difference(
 
     Means: every unit's difference takes the place of attack minus baseline in `excess_rate` or
     `excess_mean` (in `net`, where there are members alone), and p is that of a sign flip by
-    cluster. Areas: the paired difference of DeLong et al. (1988), and p is that of the exchange of
-    both scans' ranks in every unit (Bandos et al. 2005).
+    cluster. Areas: the paired difference of DeLong et al. (1988), or where few units change their
+    place `_rare_area_interval`. p is that of the exchange of both scans' ranks in every unit
+    (Bandos et al. 2005).
 
     Args:
         before: scores of one scan.
@@ -114,8 +115,7 @@ def paired_difference(
         rng: the source of randomness.
 
     Returns:
-        None where there are too few units that both have, or too few change their place: see
-        `joined_difference`.
+        None where there are too few units that both have: see `joined_difference`.
     """
     first, second = _of_both(before, after)
     if before.kind == "auc":
@@ -169,13 +169,21 @@ def area_change(before: UnitScores, after: UnitScores) -> Interval | None:
     return _area_interval(_ranks(first, second), first.member)
 
 
+def _moves(scores: Sequence[Floats], member: Bools) -> list[Floats]:
+    """Compute by how much each unit's placement changes: of members, and of all others."""
+    placed = [placements(score[member], score[~member]) for score in reversed(scores)]
+    return [np.subtract(*sides) for sides in zip(*placed, strict=True)]
+
+
 def _area_interval(scores: Sequence[Floats], member: Bools) -> Interval | None:
-    """Compute the interval of the AUC after minus before; None with too few units."""
+    """Compute the interval of the AUC after minus before.
+
+    None with too few units, or where too few change their place.
+    """
     if min(member.sum(), (~member).sum()) < MIN_UNITS:
         return None
     value = _exchanged_change(scores, member, np.zeros(member.size, bool))
-    placed = [placements(score[member], score[~member]) for score in reversed(scores)]
-    moved = [np.subtract(*sides) for sides in zip(*placed, strict=True)]
+    moved = _moves(scores, member)
     if min(int((side != 0).sum()) for side in moved) < MIN_DIFFERING:
         return None
     # The variance is that of what each unit's placement changes.
@@ -184,6 +192,26 @@ def _area_interval(scores: Sequence[Floats], member: Bools) -> Interval | None:
     lower = np.maximum(value - reach, -1.0)
     upper = np.minimum(value + reach, 1.0)
     return make_interval(value, lower, upper, n=n, method="DeLong, paired")
+
+
+def _rare_area_interval(scores: Sequence[Floats], member: Bools) -> Interval | None:
+    """Compute the interval of the AUC after minus before where few units change their place.
+
+    The change of either side's placements has the change of the area as its mean. Each mean has
+    the bounds of `rare_reach`, and MOVER joins both sides. So bounds hold although a sample shows
+    few of the changes that there are, or none.
+
+    Returns:
+        None with too few units.
+    """
+    if min(member.sum(), (~member).sum()) < MIN_UNITS:
+        return None
+    value = _exchanged_change(scores, member, np.zeros(member.size, bool))
+    of_members, of_others = (rare_reach(side) for side in _moves(scores, member))
+    lower = np.maximum(value - np.sqrt(of_members[0] + of_others[0]), -1.0)
+    upper = np.minimum(value + np.sqrt(of_members[1] + of_others[1]), 1.0)
+    method = "MOVER on Clopper-Pearson, paired (few units change their place)"
+    return make_interval(value, lower, upper, n=member.size, method=method)
 
 
 def ratio_difference(
@@ -280,7 +308,7 @@ def _area_difference(
     """Compute the AUC after minus before with its exchange test; None with too few units."""
     scores = _ranks(one, other)
     member = one.member
-    interval = _area_interval(scores, member)
+    interval = _area_interval(scores, member) or _rare_area_interval(scores, member)
     if interval is None:
         return None
     change = partial(_exchanged_change, scores, member)

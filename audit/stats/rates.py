@@ -192,6 +192,28 @@ def excess_mean(
     return _difference(sides, rng, part_bounds, method)
 
 
+def rare_reach(changes: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """Compute how far the bounds of a mean of independent changes lie from it, squared.
+
+    It is MOVER on the mean gain and the mean loss, each taken for a share of hits
+    (Clopper-Pearson), as in `excess_mean`. So it holds however few of the changes differ from 0.
+
+    Args:
+        changes: shape (n,), in [-1, 1].
+
+    Returns:
+        Downwards and upwards, shape (n_tails,) each.
+    """
+    rows = np.asarray(changes, np.float64)
+    side = _Side(np.maximum(rows, 0.0), np.maximum(-rows, 0.0), np.arange(rows.size))
+
+    def part_bounds(part: Floats, labels: Ints, _: Floats | None) -> tuple[Floats, Floats]:
+        """Return bounds of a mean of gains or of losses, whatever their spread is."""
+        return intervals.beta_bounds(float(part.mean()), np.float64(labels.size), TAILS)
+
+    return side.reach(part_bounds)
+
+
 def needs_baseline(splits: Sequence[Columns], *, by_lot: bool, weights: Weights = None) -> bool:
     """Tell whether the baseline has to be taken off within each split.
 
