@@ -8,7 +8,14 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from audit.measurements import STRICT
+from audit.measurements import (
+    STRICT,
+    Estimate,
+    Measurement,
+    format_change,
+    format_number,
+    format_value,
+)
 
 SCANNED_WITH: Mapping[str, tuple[str, ...]] = {
     "question-answering": ("question-answering", "extractive-qa", "parsing"),
@@ -372,3 +379,126 @@ class AuditSheet:
     auditor: str | None = None
     decides: str | None = None
     dpo: str | None = None
+
+
+ExportOutcome = Literal["more", "no more", "undecided"]
+"""Whether an export leaks more than the model that it was made of, the worst first but for the
+last."""
+EXPORT_WORDS: Mapping[ExportOutcome, str] = {
+    "more": "leaks more than the audited model",
+    "no more": "leaks no more than the audited model",
+    "undecided": "undecided whether it leaks more than the audited model",
+}
+"""What every output says of an outcome."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class ExportNumber:
+    """A number of an audited model and of its export, from the same trials.
+
+    Attributes:
+        limits: metrics that the policy limits and that this number answers for.
+        before, after: of the audited model, and of the export; None: not measured.
+        difference: export minus audited model; of an area, of its distance from chance. None where
+            either lacks the number.
+        p_adjusted: two-sided p of the difference, after Holm over all compared numbers.
+        paired: whether units were compared one by one.
+        margin: growth within which the export still leaks no more. None: the number is a count or
+            alike, and can only show that it leaks more.
+        is_lost: whether the audited model has the number and the export does not.
+        reason: why it is undecided; empty otherwise.
+    """
+
+    attack: str
+    metric: str
+    limits: tuple[str, ...]
+    outcome: ExportOutcome
+    before: Measurement | None
+    after: Measurement | None
+    difference: Estimate | None = None
+    p_adjusted: float | None = None
+    paired: bool = False
+    margin: float | None = None
+    is_lost: bool = False
+    reason: str = ""
+
+    @property
+    def upper(self) -> float:
+        """Return the one-sided upper bound of the difference; infinite without a difference."""
+        if self.difference is None:
+            return float("inf")
+        return self.difference.pass_bound.upper
+
+    @property
+    def words(self) -> str:
+        """Describe the number in one line: before and after, the change, and what it may be."""
+        sizes = f"{self.metric} {format_value(self.before)} before, {format_value(self.after)} now"
+        if self.difference is None:
+            return sizes
+        change = f"{sizes}, change {format_change(self.difference)}"
+        if not self.paired:
+            change = f"{change}, not paired"
+        if self.margin is None:
+            return change
+        allowed = format_number(self.margin)
+        return f"{change}, at most {format_number(self.upper)}, and {allowed} counts as no more"
+
+
+def _weight_of(number: ExportNumber) -> tuple[bool, bool, bool, float]:
+    """Return what makes a number decide about its attack before others, as a key to sort by."""
+    return (
+        number.outcome == "more",
+        number.margin is not None,
+        number.outcome == "undecided",
+        number.upper,
+    )
+
+
+@dataclass(frozen=True, config=STRICT)
+class DerivedFrom:
+    """The audited model that this one is an export of, and whether the export leaks more.
+
+    Attributes:
+        record_sha256: of the file of the audited model's record.
+        subject, model_sha256: name and digest of the audited model.
+        scanned: when its scan began.
+        docaudit: version of that scan.
+        numbers: every number under a limit of the policy that the audited model has.
+        notes: what differs between both scans all the same, in sentences.
+        incomparable: why no number could be compared; empty where they could.
+    """
+
+    record_sha256: str
+    subject: str
+    model_sha256: str
+    scanned: str
+    docaudit: str
+    numbers: tuple[ExportNumber, ...] = ()
+    notes: tuple[str, ...] = ()
+    incomparable: str = ""
+
+    @property
+    def attacks(self) -> tuple[str, ...]:
+        """Return the attacks that are compared, each once."""
+        return tuple(dict.fromkeys(number.attack for number in self.numbers))
+
+    def deciding(self, attack: str) -> ExportNumber:
+        """Return the number of an attack that decides about it: the worst one.
+
+        A number without a margin decides only where it shows that the export leaks more, or where
+        the attack has no other.
+        """
+        numbers = [number for number in self.numbers if number.attack == attack]
+        return max(numbers, key=_weight_of)
+
+    @property
+    def outcome(self) -> ExportOutcome:
+        """Return the outcome of all attacks together: no more only where each leaks no more."""
+        outcomes = set()
+        for attack in self.attacks:
+            outcomes.add(self.deciding(attack).outcome)
+        if "more" in outcomes:
+            return "more"
+        if outcomes == {"no more"}:
+            return "no more"
+        return "undecided"

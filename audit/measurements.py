@@ -153,6 +153,34 @@ class Unresolved:
 Measurement = Annotated[Estimate | Unresolved, Field(discriminator="kind")]
 
 
+def format_value(item: Measurement | None) -> str:
+    """Write a measured number; a dash where there is none."""
+    if not isinstance(item, Estimate):
+        return "-"
+    return format_number(item.value)
+
+
+def format_change(item: Estimate | None) -> str:
+    """Write a change with its 95 % interval; a dash where there is none."""
+    if item is None:
+        return "-"
+    sign = ""
+    if item.value > 0:
+        sign = "+"
+    ends = f"[{format_number(item.low)}, {format_number(item.high)}]"
+    return f"{sign}{format_number(item.value)} {ends}"
+
+
+def format_number(value: float) -> str:
+    """Write a number in four digits or three decimals, whichever is shorter."""
+    size = abs(value)
+    if size < 9.9995:
+        return f"{value:.3f}"
+    if size < 99.995:
+        return f"{value:.2f}"
+    return f"{value:.1f}"
+
+
 WAY_OF_WRITING = "way of writing"
 """Name of the check of pages written otherwise than in training, for which a model can fail at its
 task."""

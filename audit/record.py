@@ -133,6 +133,8 @@ class AuditRecord:
         attacks: exactly one result for every attack asked for.
         derived_by: the commands that made the target out of another one (a countermeasure), oldest
             first.
+        derived_from: the audited model that the target is an export of, and whether the export
+            leaks more (`docaudit scan --derived-from`); None: the target was scanned on its own.
         left_out: the attacks of the battery that were not asked for; the reason says whether they
             could have been run.
         dp: the guarantee that the target's training claims, when its checkpoint states one.
@@ -167,6 +169,7 @@ class AuditRecord:
     conditions: tuple[Condition, ...] = ()
     untested: tuple[str, ...] = ()
     shares: dict[str, Annotated[float, Field(gt=0, le=1)]] = Field(default_factory=dict)
+    derived_from: cards.DerivedFrom | None = None
 
     def share_of(self, attack: str) -> float:
         """Return the part that the budget took of the trials of an attack."""

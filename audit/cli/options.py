@@ -118,6 +118,15 @@ def note_unstated_assignment(manifest: Path) -> None:
     )
 
 
+def are_given(context: typer.Context, *names: str) -> list[str]:
+    """List the parameters that the command line gives, of these; others are at their defaults."""
+    return [
+        name
+        for name in names
+        if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
+    ]
+
+
 def bounds_of(texts: Sequence[str] | None) -> dict[str, Any]:
     """Read what bounds a scan: a number of documents, a time, or both.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -13,7 +14,7 @@ from audit.cli import console, options
 from audit.cli.options import HELP
 from audit.cli.verdicts import Formats, Outputs, choose, clearing, show
 from audit.errors import UsageError, listed
-from audit.files import FORGET_OUT, SCAN_OUT
+from audit.files import EXPORT_OUT, FORGET_OUT, SCAN_OUT
 
 if TYPE_CHECKING:
     from audit.policy import Policy
@@ -29,6 +30,7 @@ def _defenses(incomplete: str) -> list[str]:
 
 
 def scan(
+    context: typer.Context,
     folders: Annotated[
         list[Path],
         typer.Argument(
@@ -52,6 +54,10 @@ def scan(
     no_model: Annotated[bool, typer.Option("--no-model", help=HELP["scan.no_model"])] = False,
     checkpoints: Annotated[
         str | None, typer.Option(metavar="'PATTERN'", help=HELP["scan.checkpoints"])
+    ] = None,
+    derived_from: Annotated[
+        Path | None,
+        typer.Option(metavar="RECORD", help=HELP["scan.derived_from"], show_default=False),
     ] = None,
     defense: Annotated[
         str | None,
@@ -81,6 +87,7 @@ def scan(
     verbose: options.Detail = None,
 ) -> None:
     """Attack a model and write the report with the verdict."""
+    from audit.workflows.gate import load_policy
     from audit.workflows.options import ScanOptions
 
     model_dir, data_dir = _split_folders(folders, checkpoints, no_model)
@@ -105,9 +112,15 @@ def scan(
         attack_parameters=attack_parameters,
         no_model=no_model,
         evidence_dir=evidence,
+        derived_from=derived_from,
         **options.bounds_of(bounds),
     )
-    _run(scan_options, policy, formats, verbose, checkpoints)
+    if derived_from is not None:
+        scan_options, loaded_policy = _as_audited(context, scan_options, policy, checkpoints)
+        policy = _name_of(loaded_policy)
+    else:
+        loaded_policy = load_policy(policy)
+    _run(scan_options, policy, loaded_policy, formats, verbose, checkpoints)
 
 
 def forget_check(
@@ -134,6 +147,7 @@ def forget_check(
     image. Too few documents leave it undecided.
     """
     from audit.importers.named import read_names
+    from audit.workflows.gate import load_policy
     from audit.workflows.options import ScanOptions
 
     read_names(ids, "--ids")  # before anything is loaded
@@ -148,23 +162,71 @@ def forget_check(
         evidence_dir=evidence,
         forgotten=ids,
     )
-    _run(scan_options, policy, formats, verbose)
+    _run(scan_options, policy, load_policy(policy), formats, verbose)
+
+
+FIXED = {
+    "seed": "--seed",
+    "budget": "--budget",
+    "only": "--only",
+    "attack_parameters": "--attack-parameters",
+    "defense": "--defence",
+}
+"""Parameters that the scan of the audited model fixes for its exports, beside its bounds."""
+
+
+def _as_audited(
+    context: typer.Context, scan_options: ScanOptions, policy: str, checkpoints: str | None
+) -> tuple[ScanOptions, Policy]:
+    """Return options and policy by which an export is scanned as the audited model was."""
+    from audit.workflows import exports
+    from audit.workflows.gate import load_policy
+
+    parameters = (*FIXED, "bounds", "out", "policy")
+    names = options.are_given(context, *parameters)
+    if "out" not in names:
+        scan_options = replace(scan_options, out=Path(EXPORT_OUT))
+    exports.refuse_other_subjects(scan_options, checkpoints is not None)
+    values: dict[str, object] = {}
+    for name, option in FIXED.items():
+        if name in names:
+            values[option] = getattr(scan_options, name)
+    if "bounds" in names:
+        values["--documents"] = scan_options.documents
+        values["--time"] = scan_options.seconds
+    assert scan_options.derived_from is not None
+    audited = exports.read_audited(scan_options.derived_from)
+    requested = None
+    if "policy" in names:
+        requested = load_policy(policy)
+    loaded_policy = exports.policy_of(audited, requested, exports.command_of(scan_options))
+    if loaded_policy is None:
+        loaded_policy = load_policy(policy)
+    return exports.as_audited(scan_options, audited, values), loaded_policy
+
+
+def _name_of(policy: Policy) -> str:
+    """Return how commands name a policy: a shipped one by its name, else its place."""
+    from audit.policy.reading import shipped_policies
+
+    if policy.name in shipped_policies():
+        return policy.name
+    return "POLICY.toml"
 
 
 def _run(
     scan_options: ScanOptions,
     policy: str,
+    loaded_policy: Policy,
     formats: list[str] | None,
     verbose: bool | None,
     checkpoints: str | None = None,
 ) -> NoReturn:
     """Scan one checkpoint, or all that a pattern matches, and end with the exit code."""
-    from audit.workflows.gate import load_policy
     from audit.workflows.options import check_folders
 
     quiet = verbose is False
     outputs = choose(formats, quiet=quiet)
-    loaded_policy = load_policy(policy)
     check_folders(scan_options)
     if checkpoints is None:
         with clearing(outputs):

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, PlainSerializer
 from pydantic.dataclasses import dataclass
 
-from audit.measurements import STRICT, Estimate, Measurement
+from audit.measurements import STRICT, Estimate, Measurement, format_change, format_value
 
 Outcome = Literal["better", "lower", "worse", "cannot be told"]
 OUTCOMES: tuple[Outcome, ...] = ("worse", "better", "lower", "cannot be told")
@@ -93,17 +93,12 @@ class MetricChange:
     @property
     def values(self) -> tuple[str, str]:
         """Return the numbers before and after; a dash where there is none."""
-        return _format_value(self.before), _format_value(self.after)
+        return format_value(self.before), format_value(self.after)
 
     @property
     def interval(self) -> str:
         """Return the change with its 95 % interval; a dash where there is none."""
-        item = self.difference
-        if item is None:
-            return "-"
-        sign = "+" if item.value > 0 else ""
-        ends = f"[{_format_number(item.low)}, {_format_number(item.high)}]"
-        return f"{sign}{_format_number(item.value)} {ends}"
+        return format_change(self.difference)
 
     @property
     def words(self) -> str:
@@ -188,20 +183,3 @@ class Comparison:
 def _list_metrics(places: Mapping[str, Sequence[str]]) -> str:
     """Write metrics by place on one line: "ATTACK metric, metric; ATTACK metric"."""
     return "; ".join(f"{place} {', '.join(metrics)}" for place, metrics in places.items())
-
-
-def _format_value(item: Measurement | None) -> str:
-    """Write a measured number; a dash where there is none."""
-    if not isinstance(item, Estimate):
-        return "-"
-    return _format_number(item.value)
-
-
-def _format_number(value: float) -> str:
-    """Write a number in four digits or three decimals, whichever is shorter."""
-    size = abs(value)
-    if size < 9.9995:
-        return f"{value:.3f}"
-    if size < 99.995:
-        return f"{value:.2f}"
-    return f"{value:.1f}"

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from audit.cards import ReferenceCard
+from audit.cards import EXPORT_WORDS, ReferenceCard
 from audit.policy.reading import PREFIX
 from audit.record import AuditRecord, Result
 
@@ -22,8 +22,16 @@ class Condition(NamedTuple):
     new: str
 
 
-def differences(old: AuditRecord, new: AuditRecord) -> list[str]:
-    """List what differs between two scans and must not: then their numbers are not compared."""
+def differences(
+    old: AuditRecord, new: AuditRecord, names: tuple[str, str] = (OLD, NEW)
+) -> list[str]:
+    """List what differs between two scans and must not: then their numbers are not compared.
+
+    Args:
+        old: record of the earlier scan.
+        new: record of the later scan.
+        names: names of both scans in the sentences.
+    """
     earlier = _conditions(old)
     later = _conditions(new)
     conditions = [Condition(f"{name} differs", text, later[name]) for name, text in earlier.items()]
@@ -33,7 +41,10 @@ def differences(old: AuditRecord, new: AuditRecord) -> list[str]:
             if old.budget == new.budget:
                 conditions.append(_attack_shares(result.attack, old, new))
     differing = [condition for condition in conditions if condition.old != condition.new]
-    return [f"{item.sentence}: {OLD} {item.old}, {NEW} {item.new}" for item in differing]
+    earlier_name, later_name = names
+    return [
+        f"{item.sentence}: {earlier_name} {item.old}, {later_name} {item.new}" for item in differing
+    ]
 
 
 def _conditions(record: AuditRecord) -> dict[str, str]:
@@ -101,6 +112,9 @@ def notes_on(old: AuditRecord, new: AuditRecord) -> Iterator[str]:
         yield f"{OLD} and {NEW} are the same record: there is no change to measure"
     elif old.target.is_model and old.target.sha256 == new.target.sha256:
         yield f"{OLD} and {NEW} are of the same model (same sha256)"
+    derived = new.derived_from
+    if derived is not None and derived.model_sha256 == old.target.sha256:
+        yield f"{NEW} is an export of {derived.subject}: {EXPORT_WORDS[derived.outcome]}"
     if not same_version(old, new):
         versions = f"{OLD} {old.environment.docaudit}, {NEW} {new.environment.docaudit}"
         yield f"docaudit differs: {versions}; versions may measure differently"

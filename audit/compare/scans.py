@@ -116,6 +116,16 @@ def compare(
     Raises:
         RecordError: the scans differ in more than the model, or evidence is damaged.
     """
+    pair = pair_scans(records, evidence, policy)
+    return compare_pair(pair, evidence, progress)
+
+
+def pair_scans(
+    records: tuple[AuditRecord, AuditRecord],
+    evidence: tuple[Path | None, Path | None],
+    policy: Policy,
+) -> ScanPair:
+    """Put two scans together, with their values by unit; see `compare`."""
     old, new = records
     problems = differences(old, new)
     if problems:
@@ -124,9 +134,17 @@ def compare(
         )
     old_scores = _read_evidence(old, evidence[0])
     new_scores = _read_evidence(new, evidence[1])
-    pair = ScanPair(
+    return ScanPair(
         settle(old, policy.limits), settle(new, policy.limits), policy, old_scores, new_scores
     )
+
+
+def compare_pair(
+    pair: ScanPair, evidence: tuple[Path | None, Path | None], progress: Progress
+) -> Comparison:
+    """Compare two scans that `pair_scans` put together; see `compare`."""
+    old = pair.old
+    new = pair.new
     changes: list[MetricChange] = []
     missing: list[MissingAttack] = []
     battery = list(dict.fromkeys([*old.battery, *new.battery]))
@@ -141,12 +159,12 @@ def compare(
     changes += _usefulness_changes(pair)
     notes = [*notes_on(old, new)]
     if evidence[0] is not None:
-        notes += _unpaired_note(old, old_scores, OLD)
+        notes += _unpaired_note(old, pair.old_scores, OLD)
     if evidence[1] is not None:
-        notes += _unpaired_note(new, new_scores, NEW)
+        notes += _unpaired_note(new, pair.new_scores, NEW)
     judged = _judge_all(changes, pair)
     return Comparison(
-        1, _side_of(old), _side_of(new), policy.name, judged, tuple(notes), tuple(missing)
+        1, _side_of(old), _side_of(new), pair.policy.name, judged, tuple(notes), tuple(missing)
     )
 
 

@@ -9,8 +9,9 @@ from audit.policy.overall import count
 from audit.policy.reasons import REMEDIES
 from audit.policy.remedies import OF_REMEDY
 
-WORSE = "worse than in the baseline"
-UNCOMPARED = "no limit could be compared with the baseline"
+WORSE = "worse than in the {role}"
+LOST = "measured in the {role} and not in this record"
+UNCOMPARED = "no limit could be compared with the {role}"
 
 
 def hold_against_baseline(verdict: Verdict, baseline: Baseline) -> Verdict:
@@ -27,21 +28,22 @@ def hold_against_baseline(verdict: Verdict, baseline: Baseline) -> Verdict:
     decisions = []
     for decision in verdict.decisions:
         change = changes.get((decision.limit.attack, decision.limit.metric))
-        decisions.append(_decide_against(decision, change))
+        decisions.append(_decide_against(decision, change, baseline))
     alone = f"by the policy alone: {verdict.word}, "
     counts = count([decision for decision in decisions if not decision.about_text])
     verdict = replace(verdict, decisions=tuple(decisions), counts=counts, baseline=baseline)
     worse = baseline.of("worse")
     if worse:
-        verdict = _with_lead(verdict, f"{_count_in_words(worse, WORSE)}; {alone}")
+        became = WORSE.format(role=baseline.role)
+        verdict = _with_lead(verdict, f"{_count_in_words(worse, became)}; {alone}")
         return replace(verdict, overall="violated", exit_code=EXIT_CODES["violated"])
     if verdict.overall == "violated":
         return verdict
     lost = baseline.of("no longer measured")
     if lost:
-        gone = _count_in_words(lost, "measured in the baseline and not in this record")
+        gone = _count_in_words(lost, LOST.format(role=baseline.role))
     elif not baseline.compared:
-        gone = UNCOMPARED
+        gone = UNCOMPARED.format(role=baseline.role)
     else:
         return verdict
     exit_code = verdict.exit_code or EXIT_CODES["undecided"]
@@ -62,12 +64,14 @@ def _count_in_words(limits: Sequence[ComparedLimit], became: str) -> str:
     return f"{len(limits)} limits are {became}: {names}"
 
 
-def _decide_against(decision: Decision, change: ComparedLimit | None) -> Decision:
+def _decide_against(
+    decision: Decision, change: ComparedLimit | None, baseline: Baseline
+) -> Decision:
     """Return a decision as the change of its limit makes it; unchanged where nothing changed."""
     if change is None:
         return decision
     if change.outcome == "worse":
-        return _worsened(decision, change)
+        return _worsened(decision, change, baseline)
     if change.outcome != "no longer measured" or decision.outcome in ("violated", "undecided"):
         return decision
     return replace(
@@ -84,9 +88,10 @@ def _decide_against(decision: Decision, change: ComparedLimit | None) -> Decisio
     )
 
 
-def _worsened(decision: Decision, change: ComparedLimit) -> Decision:
+def _worsened(decision: Decision, change: ComparedLimit, baseline: Baseline) -> Decision:
     """Return a decision as a violation, because the limited number became worse."""
-    reason = f"{WORSE}, beyond the interval of the change: {change.reason}"
+    worse = WORSE.format(role=baseline.role)
+    reason = f"{worse}, beyond the interval of the change: {change.reason}"
     restates = ""
     if decision.outcome == "violated":
         reason = f"{decision.reason}; {reason}"

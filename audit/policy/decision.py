@@ -44,6 +44,8 @@ class Baseline:
         scanned: when the scan began.
         limits: all of the policy's, in its order, each metric once.
         notes: what differs between both scans all the same, and what was not paired, in sentences.
+        role: what the earlier scan is to this one: a baseline, or that of the audited model of
+            which this one is an export.
     """
 
     record_sha256: str
@@ -53,6 +55,7 @@ class Baseline:
     docaudit: str
     limits: tuple[ComparedLimit, ...]
     notes: tuple[str, ...] = ()
+    role: Literal["baseline", "audited model"] = "baseline"
 
     def of(self, outcome: Change) -> list[ComparedLimit]:
         """List the limits with this outcome."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 from audit.policy.checks import settle
 from audit.policy.decision import Verdict
 from audit.policy.demands import hold_demands
+from audit.policy.exports import hold_against_audited
 from audit.policy.facts import gather
 from audit.policy.guarantees import contradiction
 from audit.policy.limits import Policy
@@ -46,7 +47,8 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
     (`Limit.holds`), are within it and nothing speaks against a pass (see `rules.HINDRANCES`), and
     *undecided* otherwise. The overall verdict is the worst one, of the limits on the model and of
     those on the documents' own text apart. A record that contradicts the guarantee which the
-    model's training claims is violated, whatever the limits.
+    model's training claims is violated, whatever the limits. So is an export that leaks more than
+    the audited model.
 
     A clock that is set back revives no waiver: the day is never one before the end of the scan.
 
@@ -74,4 +76,8 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
         verdict = verdict_on_model(settled, policy, decisions, unasked, contradicted)
     else:
         verdict = verdict_on_text(settled, policy, decisions)
-    return replace(verdict, waivers=tuple(register(decisions, policy, today)), identity=identity)
+    waivers = tuple(register(decisions, policy, today))
+    verdict = replace(verdict, waivers=waivers, identity=identity)
+    if record.derived_from is None:
+        return verdict
+    return hold_against_audited(verdict, record.derived_from)

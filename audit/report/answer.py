@@ -26,6 +26,9 @@ def headline(facts: Facts) -> str:
     words = LABELS["headlines"]
     if verdict.contradicted is not None:
         return words["contradicted"]
+    derived = facts.record.derived_from
+    if derived is not None and derived.outcome == "more":
+        return words["export leaks more"]
     subject = _subject(facts)
     if facts.outcome not in ("violated", "waived"):
         return words[f"{facts.outcome} {subject}"].format(policy=verdict.policy)

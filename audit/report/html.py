@@ -27,6 +27,7 @@ from audit.report.changes import Changes
 from audit.report.commands import Called, put_into
 from audit.report.coverage import legal_view
 from audit.report.decision import decision_view
+from audit.report.exports import export_view
 from audit.report.facts.build import facts_of
 from audit.report.facts.definitions import Facts, QuestionFacts
 from audit.report.facts.guarantee import GuaranteeFacts, guarantee_of
@@ -144,6 +145,7 @@ def report_context(
             "ran_labels": tables.RAN_LABELS,
             "outcomes": {name: facts.outcome_of(name) for name in texts},
             "changes": changes,
+            "export": export_view(record),
             "found": [*findings(facts)] if undecided else [],
             "decides_most": decides_most(facts) if undecided or facts.alarm else "",
             "views": views,

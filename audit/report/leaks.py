@@ -11,6 +11,7 @@ from audit.measurements import Estimate
 from audit.policy import Decision, Verdict
 from audit.policy.decision import Baseline
 from audit.record import AuditRecord, Result
+from audit.report.exports import export_view
 from audit.report.facts.definitions import Facts, MeasuredLeak, title_of
 from audit.report.labels import LABELS, UTILITY
 from audit.report.numbers import NBSP, duration, interval, share_tried, show
@@ -160,7 +161,15 @@ OUTSIDE = "Measured, but not limited by this policy"
 LOW_USEFULNESS = 0.5
 """A score of the model's task that is shown beside every verdict lies under this."""
 NoteKind = Literal[
-    "policy", "another policy", "usefulness", "baseline", "waiver", "count", "outside", "declared"
+    "policy",
+    "another policy",
+    "usefulness",
+    "export",
+    "baseline",
+    "waiver",
+    "count",
+    "outside",
+    "declared",
 ]
 
 
@@ -177,7 +186,11 @@ def notes(facts: Facts) -> Iterator[Note]:
     verdict = facts.verdict
     yield from _describe_policy(verdict)
     yield from _name_low_usefulness(facts.record)
-    if verdict.baseline is not None:
+    export = export_view(facts.record)
+    if export is not None:
+        for text in export.lines:
+            yield Note("export", text)
+    if verdict.baseline is not None and verdict.baseline.role == "baseline":
         for text in _compare_with_baseline(verdict.baseline):
             yield Note("baseline", text)
     for entry in verdict.waivers:

@@ -25,8 +25,12 @@ _OPTIONS: TypeAdapter[ScanOptions] = TypeAdapter(ScanOptions)
 
 
 def arguments_of(options: ScanOptions) -> dict[str, Any]:
-    """Return the options of a scan as JSON holds them, with absolute paths."""
-    written: dict[str, Any] = _OPTIONS.dump_python(_with_paths(options, _absolute), mode="json")
+    """Return the options of a scan as JSON holds them, with absolute paths.
+
+    Commands that go on from the scan of an export are about the export alone.
+    """
+    alone = replace(options, derived_from=None)
+    written: dict[str, Any] = _OPTIONS.dump_python(_with_paths(alone, _absolute), mode="json")
     return written
 
 

@@ -63,6 +63,8 @@ class ScanOptions:
             no attack uses it. None: the reference "pretrained".
         forgotten: file that names the documents that the model was to forget; these alone are then
             compared with held-out ones.
+        derived_from: scan of the audited model that this one is an export of; the other options are
+            then those of that scan (`workflows.exports.as_audited`).
     """
 
     model_dir: Path
@@ -88,6 +90,7 @@ class ScanOptions:
     evidence_dir: Path | None = None
     start: Path | None = None
     forgotten: Path | None = None
+    derived_from: Path | None = None
 
     @property
     def evidence(self) -> Path:

@@ -112,7 +112,7 @@ def _open_and_run(
 
     policies.check_subject(policy, forgotten=options.forgotten is not None)
     check_apart(options)
-    session = open_session(options)
+    session = _open(options)
     warnings = [
         *warn_of_other_record(options.out, session.target.card.sha256, session.corpus.sha256),
         *session.warnings,
@@ -124,6 +124,19 @@ def _open_and_run(
     result = audit_checkpoint(session, policy, progress)
     warn(*result.warnings)
     return replace(result, warnings=(*warnings, *result.warnings))
+
+
+def _open(options: ScanOptions) -> Session:
+    """Open a scan; of an export, once it is found fit to be compared with the audited model."""
+    if options.derived_from is None:
+        return open_session(options)
+    # Imported late: only a scan of an export compares scans.
+    from audit.workflows import exports
+
+    audited = exports.read_audited(options.derived_from)
+    exports.refuse_other_data(options, audited)
+    exports.refuse_lost_training(options, audited)
+    return exports.open_export(open_session(options), audited)
 
 
 def audit_checkpoint(session: Session, policy: Policy, progress: Progress) -> ScanResult:
@@ -141,6 +154,10 @@ def audit_checkpoint(session: Session, policy: Policy, progress: Progress) -> Sc
     out = options.out
     with claim_folder(out, options.evidence):
         record = run_under(policy, session, progress)
+        if options.derived_from is not None:
+            from audit.workflows.exports import compare_with_audited
+
+            record = compare_with_audited(record, options, policy, progress)
         verdict = policies.evaluate(record, policy, policies.today())
         try:
             warnings = write_report(

@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass
 
 from audit import __version__
 from audit.attacks.text import Access
-from audit.cards import SERVED
+from audit.cards import SERVED, DerivedFrom
 from audit.measurements import STRICT
 from audit.policy import WORDS, Cause, PolicyIdentity, Word
 from audit.policy.decision import Baseline, WaiverState
@@ -179,6 +179,7 @@ class VerdictDocument:
         contradicted: why the guarantee that the training claims is false; None where it is not.
         outside_policy: findings that no limit is about.
         baseline: the earlier scan that it was held against too; None: against none.
+        derived_from: the audited model that this one is an export of, and whether it leaks more.
         access: who can do it, by access to the model.
         releases: what follows for a model that stays internal, is hosted or is shared.
     """
@@ -200,6 +201,7 @@ class VerdictDocument:
     waivers: tuple[WaiverEntry, ...]
     outside_policy: tuple[Outside, ...]
     baseline: Baseline | None
+    derived_from: DerivedFrom | None
     access: tuple[AccessEntry, ...]
     releases: tuple[ReleaseEntry, ...]
 
@@ -233,6 +235,7 @@ def document(judged: Judged) -> VerdictDocument:
         verdict=verdict.word,
         text_verdict=None if verdict.text is None else WORDS[verdict.text],
         subject=subject_of(record),
+        derived_from=record.derived_from,
         policy=verdict.identity,
         counts=_fill_entry(LimitCounts, verdict.counts, exceeded=verdict.counts.violated),
         limits=tuple(map(_limit_entry, judged.limits)),

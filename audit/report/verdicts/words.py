@@ -9,6 +9,7 @@ from audit.report.access import access_view
 from audit.report.action import first_action
 from audit.report.answer import headline as answer
 from audit.report.decision import question_rows
+from audit.report.exports import export_view
 from audit.report.facts.definitions import Facts
 from audit.report.leaks import headline, notes
 from audit.report.residual import unexamined
@@ -20,7 +21,7 @@ _COLOURS = {"violated": "red", "undecided": "yellow", "waived": "orange", "passe
 """Of a badge, by the outcome that decides."""
 _COUNTS = {"violated": "violated", "undecided": "undecided", "waived": "waived", "passed": "met"}
 """The count of a verdict that an outcome is told by."""
-_SHORT_NOTES = ("another policy", "usefulness", "baseline", "waiver", "outside")
+_SHORT_NOTES = ("another policy", "usefulness", "export", "baseline", "waiver", "outside")
 """Notes on a verdict that a comment has."""
 
 
@@ -70,6 +71,7 @@ def _render(template: str, judged: Judged, **values: object) -> str:
         answer=answer(judged.facts),
         headline=headline(judged.facts),
         questions=question_rows(judged.facts),
+        export=export_view(judged.record),
         outcome_marks=MARKS,
         **values,
     )
