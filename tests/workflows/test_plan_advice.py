@@ -100,7 +100,7 @@ def test_a_plan_that_cannot_tell_which_leak_exceeds_a_limit_counts_it_apart() ->
     limit = LimitPlan("membership", "tpr", 0.1, "too small", "", unplanned, blockers=blockers)
     plan = Plan("made", "0" * 64, "mine", "standard", (limit,), ())
     assert conclusion(plan, detailed=False).startswith(
-        "made can confirm 0 of 1 limits as met. A strong leak may still exceed others."
+        "made can confirm 0 of 1 limits as met. A strong leak may still exceed more limits."
     )
     counted = replace(limit, metric="auc", resolution=replace(FEW, confirms=0.9))
     plan = replace(plan, limits=(limit, counted))
