@@ -203,6 +203,7 @@ class CorpusCard:
         drawn: the day on which docaudit drew the membership, when it did; it says nothing of a
             model trained before.
         drawn_by: the command that drew it.
+        left_out: number of documents that a list left out of the training set.
         revision: the commit of the Hub that it was imported from, or whose snapshot its folder is,
             when it is one.
         checkpoint_chosen_on: the split whose documents chose the target's checkpoint, when the
@@ -233,17 +234,22 @@ class CorpusCard:
     unread_questions: dict[str, int] = Field(default_factory=dict)
     drawn: str | None = Field(default=None, pattern=r"^\d{4}-\d{2}-\d{2}$")
     drawn_by: Literal["docaudit import", "docaudit init"] | None = None
+    left_out: int = Field(default=0, ge=0)
     revision: Revision | None = None
     forgotten: Forgotten | None = None
 
     @property
     def draw(self) -> str:
-        """Describe in words how membership was drawn; empty where docaudit did not draw it."""
-        return (
-            ""
-            if self.drawn is None
-            else f"membership was drawn by {self.drawn_by or 'docaudit'} on {self.drawn}"
-        )
+        """Describe in words how membership was drawn, and what a list left out.
+
+        Empty where docaudit did neither.
+        """
+        parts = []
+        if self.drawn is not None:
+            parts.append(f"membership was drawn by {self.drawn_by or 'docaudit'} on {self.drawn}")
+        if self.left_out:
+            parts.append(f"a list left {self.left_out:,} documents out of the training set")
+        return "; ".join(parts)
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -23,7 +23,9 @@ from audit.importers.assemble import ImportReport
 from audit.importers.columns import read_columns
 from audit.importers.faults import shown_path
 from audit.importers.interface import REPORT_NAME, Importer
+from audit.importers.leave_out import NAMES_FILE, OPTION
 from audit.importers.locate import QUALITIES
+from audit.importers.named import read_names
 from audit.importers.registry import FORMATS
 from audit.importers.request import ImportRequest
 from audit.importers.sheets import holds_sheets
@@ -66,6 +68,9 @@ Ocr = Annotated[
     typer.Option(
         metavar="LANGUAGE", help=HELP["import.ocr"], show_default="eng where fields need words"
     ),
+]
+Without = Annotated[
+    Path | None, typer.Option(metavar="LIST", help=HELP["import.without"], show_default=False)
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help=HELP["import.overwrite"])]
 
@@ -352,6 +357,7 @@ def import_data(
     by_provider: Annotated[
         bool, typer.Option("--by-provider", help=HELP["import.by_provider"])
     ] = False,
+    without: Without = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Make a data set of a source in this format.
@@ -387,6 +393,7 @@ def import_data(
             ocr=ocr,
         ),
         heldout_from=heldout_from,
+        without=_names_in(without),
     )
     door.check_written("DST", request)
     try:
@@ -401,6 +408,13 @@ def import_data(
     _show_next(report, dst)
     if assigned is None and not draws and report.documents["heldout"]:
         note_unstated_assignment(dst / "manifest.toml")
+
+
+def _names_in(path: Path | None) -> tuple[str, ...]:
+    """Read the names of a list of documents to leave out; none without a list."""
+    if path is None:
+        return ()
+    return read_names(path, OPTION)
 
 
 def _hint_at_format(error: UsageError, guess: str | None, src: Path, dst: Path) -> UsageError:
@@ -496,6 +510,8 @@ def _show_report(report: ImportReport, dst: Path, *, in_place: bool = False) -> 
     if not in_place:
         written += f"; fields without words are listed in {dst / REPORT_NAME}"
     console.say(written)
+    if report.without:
+        console.say(f"The training documents are listed in {dst / NAMES_FILE}")
     sizes = {split: report.documents[split] for split in SPLITS}
     console.warn(*report.warnings)
     few = size_warning(sizes, is_drawn=report.is_drawn)

@@ -176,6 +176,7 @@ class Membership:
         drawn: the day (YYYY-MM-DD) on which docaudit drew them; only a model that was trained later
             can have been trained on its members.
         drawn_by: the command that drew them.
+        left_out: number of training documents that a list left out of the next training.
     """
 
     assigned: Assignment
@@ -183,6 +184,7 @@ class Membership:
         None
     )
     drawn_by: Drawer | None = None
+    left_out: Annotated[int, PydanticField(ge=0)] = 0
 
     @classmethod
     def drawn_now(cls, assigned: Assignment, command: Drawer) -> Membership:

@@ -71,6 +71,7 @@ class ImportReport:
         warnings: what must be true of the audited model, and what else the owner should read.
         task: task of the manifest.
         is_drawn: whether docaudit drew the members.
+        without: number of training documents that the owner's list left out, with their copies.
     """
 
     documents: dict[str, int] = dataclasses.field(default_factory=dict)
@@ -83,6 +84,7 @@ class ImportReport:
     warnings: list[str] = dataclasses.field(default_factory=list)
     task: TaskKind | None = None
     is_drawn: bool = False
+    without: int = 0
 
     @property
     def fields(self) -> dict[str, int]:

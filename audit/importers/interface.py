@@ -20,6 +20,7 @@ from audit.files import PrivateFolder, hub_revision
 from audit.importers import divide
 from audit.importers.assemble import Assembly, ImportReport
 from audit.importers.files import TEXTS
+from audit.importers.leave_out import check_rule, choose_left_out, write_training_names
 from audit.importers.named import NamedMembers
 from audit.importers.pages import Page
 from audit.importers.reading import reading, spend
@@ -41,11 +42,13 @@ class _Division:
         rule: rule by which documents become members.
         shares: shares of the splits, as `ImportRequest.shares`.
         seed: seed of the draw.
+        without: names of members that go into no split.
     """
 
     rule: divide.Rule
     shares: divide.Shares
     seed: int
+    without: tuple[str, ...] = ()
 
 
 class Importer(ABC):
@@ -117,6 +120,7 @@ class Importer(ABC):
         if division == "official" and not self.parts:
             raise UsageError(f"{self.name} has one part only")
         divide.check_division(request.shares, division or "official")
+        check_rule(division, request.without)
         request.check_folders(self.name)
         task = self._checked_task(request.task)
         may_stay = self.whole and request.is_in_place
@@ -226,7 +230,11 @@ class Importer(ABC):
         if isinstance(division.rule, NamedMembers) and len(groups) == 1:
             division.rule.refuse_shared(page.path for page in pages)
         usable_pages = [page for page in pages if page.name in documents]
-        division = replace(division, rule=_with_pages(division.rule, usable_pages))
+        division = replace(
+            division,
+            rule=_with_pages(division.rule, usable_pages),
+            without=_pages_of(request.without, usable_pages),
+        )
         splits = _divide(usable_pages, report, division)
         demands = divide.demands(division.rule, report.documents["member"], has_official=self.parts)
         report.documents["left out"] = len(pages) - len(splits)
@@ -236,7 +244,7 @@ class Importer(ABC):
             1,
             request.options.name or self.name,
             assembly.described_task(documents),
-            _membership(division.rule, request.options),
+            _membership(division.rule, request.options, report.without),
             redaction=request.options.redaction or source.redaction,
             recipe=source.recipe,
             revision=hub_revision(source.root),
@@ -327,11 +335,24 @@ def _write_folder(
         del table["is_drawn"]  # the manifest says it
         text = json.dumps(table, indent=2, ensure_ascii=False)
         (draft / REPORT_NAME).write_text(text + "\n", encoding="utf-8")
+        if report.without:
+            write_training_names(draft, documents)
         manifests.load(draft)  # as `docaudit scan` does, before the data set gets its name
 
 
-def _membership(rule: divide.Rule, options: Options) -> Membership:
-    """Return what the manifest says about how documents became members."""
+def _membership(rule: divide.Rule, options: Options, n_left_out: int) -> Membership:
+    """Return what the manifest says about how documents became members.
+
+    A list that leaves some of them out chose the others, so that no lot did.
+    """
+    membership = _division_of(rule, options)
+    if not n_left_out:
+        return membership
+    return replace(membership, assigned="official", left_out=n_left_out)
+
+
+def _division_of(rule: divide.Rule, options: Options) -> Membership:
+    """Return what the manifest says about how documents were divided."""
     if rule == "drawn":
         return Membership.drawn_now("random", options.command)
     if rule == "by-provider":
@@ -382,11 +403,26 @@ def _divide(pages: Sequence[Page], report: ImportReport, division: _Division) ->
         if division.rule == "official":
             n_copies = len(divide.copies_of_trained(alike, parts))
             report.notes["copies of documents of the training part, left out"] = n_copies
+    splits = _leave_out(division.without, splits, alike, report)
     n_repeated = sum(len(group) > 1 for group in same_text)
     report.notes["texts that occur several times, never in two splits"] = n_repeated
     report.duplicates = [group for group in same_image if len(group) > 1]
     report.documents = {split: list(splits.values()).count(split) for split in SPLITS}
     return splits
+
+
+def _leave_out(
+    names: Sequence[str],
+    splits: dict[str, Split],
+    alike: divide.Groups,
+    report: ImportReport,
+) -> dict[str, Split]:
+    """Return the splits without the named training documents; count these in the report."""
+    left_out = choose_left_out(names, splits, alike)
+    report.without = len(left_out.ids)
+    report.notes["training documents left out by --without"] = len(left_out.listed)
+    report.notes["copies of these, left out too"] = len(left_out.copies)
+    return {name: split for name, split in splits.items() if name not in left_out.ids}
 
 
 def _with_pages(rule: divide.Rule, pages: Sequence[Page]) -> divide.Rule:
@@ -398,6 +434,13 @@ def _with_pages(rule: divide.Rule, pages: Sequence[Page]) -> divide.Rule:
         if page.source is not None:
             ids.setdefault(page.source, []).append(page.name)
     return rule.with_pages(ids)
+
+
+def _pages_of(names: tuple[str, ...], pages: Sequence[Page]) -> tuple[str, ...]:
+    """Return names, with the pages of documents in the place of these."""
+    rule = _with_pages(NamedMembers(names), pages)
+    assert isinstance(rule, NamedMembers)
+    return rule.names
 
 
 def _divide_by_provider(

@@ -37,6 +37,7 @@ class ImportRequest:
         heldout_from: a second folder of the format: all documents of `src` are then members, those
             of the second are not, and `shares` of heldout and public are of these; `division` is
             not heeded.
+        without: names of members that go into no split.
     """
 
     src: Path
@@ -47,6 +48,7 @@ class ImportRequest:
     task: TaskKind | None = None
     options: Options = field(default_factory=Options)
     heldout_from: Path | None = None
+    without: tuple[str, ...] = ()
 
     @property
     def folders(self) -> tuple[Path, ...]:
