@@ -15,6 +15,7 @@ from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState,
 from audit.corpus import manifest
 from audit.errors import DocauditError, EngineError, UsageError
 from audit.extensions.callbacks.canary_loss import CanaryCallback
+from audit.extensions.callbacks.memory_list import Listing, MemoryList, describe_failure
 from audit.extensions.callbacks.quick_audit import (
     PREFIX,
     QuickAudit,
@@ -32,6 +33,8 @@ LOG = logging.getLogger("docaudit")
 DOCUMENTS = 100
 """Units that an audit tries unless it is told another number: it confirms a large leak, and passes
 nothing."""
+LISTED = 0.1
+"""Share of the audited training documents that is listed. Ours."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,9 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
     state of the training are the same with and without it. Where the data set has planted answers,
     it also proves that they have a loss (`canary_loss.CanaryCallback`).
 
+    From the second audit on it lists training documents that are likely to be memorised, in
+    `<output_dir>-docaudit/evidence/memorised-step-<n>.txt` (`memory_list`).
+
     This is no audit of the released model: it tries few documents, and the weights that are
     released may be others. Who stops at an audit, or chooses a checkpoint by it, has chosen on its
     sample, and audits again before a release: the whole data set, with another seed, and best with
@@ -79,6 +85,7 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
     Attributes:
         audits: audits that ended with a verdict, oldest first.
         failures: why the others did not, by step.
+        listings: what each audit says about the documents that will be memorised, oldest first.
         stopped: the step at which the training was stopped, and why; None where it was not.
     """
 
@@ -98,6 +105,7 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         on_error: Literal["warn", "raise"] = "warn",
         timeout: float = 1200.0,
         out: str | Path | None = None,
+        listed: float = LISTED,
     ) -> None:
         """Check everything that can be checked before the training.
 
@@ -121,6 +129,8 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
                 train, the others wait as long, so keep it under `ddp_timeout`.
             out: the folder of the audits; None: beside `output_dir`, not in it, for that is pushed
                 to the Hub.
+            listed: share of the audited training documents that is listed as likely to be
+                memorised, below 1; 0: none.
 
         Raises:
             DocauditError: an option names nothing, or the policy cannot be read.
@@ -157,7 +167,10 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
             and corpus.manifest.task.kind == "question-answering"
         )
         self._canaries = CanaryCallback(trainer, data) if planted else None
+        n_training = len(corpus.of("member"))
+        self._memory = MemoryList(self._quick.root, n_training, listed)
         self.audits: list[Audited] = []
+        self.listings: list[Listing] = []
         self.failures: dict[int, str] = {}
         self.stopped: tuple[int, str] | None = None
 
@@ -251,9 +264,27 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         said = sentence(verdict)
         level = logging.INFO if verdict.overall == "passed" else logging.WARNING
         self._write_log(f"step {step}, a quick audit: {said} ({folder})", level)
-        return _Outcome(
-            metrics(verdict, time.monotonic() - started), said if is_violated(verdict) else None
-        )
+        logged = metrics(verdict, time.monotonic() - started)
+        logged |= self._list_documents(folder, step)
+        return _Outcome(logged, said if is_violated(verdict) else None)
+
+    def _list_documents(self, folder: Path, step: int) -> dict[str, float]:
+        """List the documents that will be memorised; return their number for the log.
+
+        A list that cannot be made leaves the audit as it is.
+        """
+        try:
+            listing = self._memory.add(folder, step)
+        except Exception as error:  # noqa: BLE001 (the audit has its verdict, and the list is extra)
+            keep_story(error, self._quick.root / EVIDENCE, f"failure-list-{step}")
+            self._write_log(describe_failure(error))
+            return {}
+        if listing is None:
+            return {}
+        self.listings.append(listing)
+        level = logging.WARNING if listing.foreseen.listed else logging.INFO
+        self._write_log(listing.sentence, level)
+        return {f"{PREFIX}listed": len(listing.foreseen.listed)}
 
     def _note_failure(self, step: int, error: Exception) -> _Outcome:
         """Note and log why an audit failed; return its numbers for the log."""
