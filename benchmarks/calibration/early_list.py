@@ -300,6 +300,24 @@ Made by `early_list.py` on {machine}, {date}, {minutes:.1f} minutes of processor
 
 {verdict}
 
+## The method
+
+The score of a document is its loss by a reference minus that by the checkpoint. `membership` has
+asked for both, so the list costs no further pass. It needs the references of `LeakCallback` or of
+the manifest, and ranks the audited documents only: set `documents` to the number of both sides to
+rank all. Nothing is listed if members do not outrank unseen documents at 5 %, or if the first
+tenths of two audits share no more documents than by chance. The log gives what they share. It is
+no precision: both audits can be wrong alike.
+
+Dentan et al. 2025 ([arXiv 2409.18858](https://arxiv.org/abs/2409.18858)) predict memorised
+samples of classifiers by pointwise sliced mutual information of hidden states and labels.
+Documents of other tasks have no such label. Score and tests are ours.
+
+`import --without` leaves out equal copies too. The division then counts as `official`: a score
+chose the members. It takes no `--by-provider`.
+
+## The runs
+
 | sample | seed | of the list, listed an eighth earlier too | by chance | of the list, in the final tenth |
 |---|---|---|---|---|
 {lists}
