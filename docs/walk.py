@@ -32,7 +32,7 @@ PAGE = DOCS / "tutorial.md"
 TRANSCRIPT = DOCS / "pictures" / "tutorial.json"
 REPORT = DOCS / "pictures" / "fixed-report.pdf"
 PICTURE = REPORT.with_name("fixed-page-one.png")
-FIXED = Path("docaudit-fix", "dp-0.5")
+FIXED = Path("docaudit-fix", "dp-1")
 """Where `docaudit fix` puts the countermeasure of the page."""
 SHOWN_EFFECT = ("reconstruction", "values_identified")
 """The effect that the table of `docaudit fix` shows; the comparison has many more."""

@@ -118,9 +118,9 @@ def test_todays_code_prints_the_shown_table_from_its_comparison(tmp_path, monkey
     (tmp_path / "comparison.json").write_text(json.dumps(TRANSCRIPT["comparison"]))
     comparison = defended.read(tmp_path)
     shown = screen_behind("--try")
-    minutes = float(re.search(r"(\d+)$", next(line for line in shown if "dp:0.5  " in line))[1])
+    minutes = float(re.search(r"(\d+)$", next(line for line in shown if "dp:1  " in line))[1])
     scanned = first_scan(tmp_path)
-    tried = Tried("dp:0.5", comparison, scanned.record, minutes, Path(TRANSCRIPT["model"]))
+    tried = Tried("dp:1", comparison, scanned.record, minutes, Path(TRANSCRIPT["model"]))
     out = Path("docaudit-fix")
     files = (out / "defences.pdf", out / "defences.html")
     show_fixed(Fixed(scanned, (tried,), {}, (), "standard", files), out)
@@ -186,5 +186,5 @@ def test_the_commands_run_in_their_order(tmp_path):
             subprocess.run(shlex.split(line), cwd=tmp_path, check=True)
     ended |= run_commands({"gate": gate}, cwd=tmp_path)
     (_, tried), (confirmed_code, _), (gate_code, _) = [*ended.values()][1:]
-    assert "docaudit fix docaudit-report --confirm dp:0.5" in tried
+    assert "docaudit fix docaudit-report --confirm dp:1" in tried
     assert gate_code == confirmed_code
