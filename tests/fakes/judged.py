@@ -107,7 +107,7 @@ GAPS = (Gap("reconstruction", ("mlm",), "made up"),)
 """Attacks that the model of these records cannot be put to, and that the policies of these tests do
 without."""
 OF_RECORD = {field.name for field in fields(AuditRecord)} - {"policy"}
-OF_CORPUS = {field.name for field in fields(CorpusCard)} - {"name", "task"}
+OF_CORPUS = {field.name for field in fields(CorpusCard)} - {"name", "task", *OF_RECORD}
 OF_TARGET = {"family", "task"}
 
 
