@@ -397,7 +397,7 @@ def _leave_names(sheet: Sheet) -> None:
     sheet.leave(r"Attacker: [^.]*\. Rows? [^.]*\.", "rows by the access they need", "name")
     sheet.leave(r"letters counts in row \d", "row that counts values nearly right", "name")
     sheet.leave(r"guessing: 50 %", "right pairs of a guess", "constant")
-    sheet.leave(r"at most 5 % of such audits", "level of Holm's rule over all limits", "constant")
+    sheet.leave(r"At most 5 % of such audits", "level of Holm's rule over all limits", "constant")
     sheet.leave(r"Privacy audit DA-\S+ · [^·]*·", "number and day of the report", "name")
     sheet.leave(HASH, "fingerprint", "name")
     sheet.leave(r"“[^”\n]*”", "words of the owner, or the policy's name", "name")
