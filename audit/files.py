@@ -36,6 +36,8 @@ FIX_OUT = "docaudit-fix"
 """The same of the countermeasures that are tried."""
 EVIDENCE = "evidence"
 """The folder, in that of a scan, of what its owner alone may read."""
+RECOVERED = "recovered.jsonl"
+"""The file in it of what attacks recovered, a line each."""
 OWNING_SCAN = "scan.json"
 """The file of this folder that says which scan it is of, and how that was called."""
 _LARGEST_OTHER = 2048

@@ -82,14 +82,12 @@ def _count_sentences(facts: Facts) -> Iterator[str]:
     for row in facts.rows:
         yield from _documents_sentence(facts, row)
         yield from _recognised_sentence(row)
-    totals = [(row, number) for row in facts.rows if (number := _count_of(row, VALUES))]
-    if len(totals) >= FEWEST_TOTALS:
-        yield _totals_sentence(totals)
+    yield from _totals_sentence(facts)
 
 
 def _documents_sentence(facts: Facts, row: QuestionFacts) -> Iterator[str]:
     """Yield how documents that gave a value back become documents because of training."""
-    counted = _count_of(row, DOCUMENTS)
+    counted = row.held_against(DOCUMENTS)
     if row.returned is None or counted is None:
         return
     yield WORDS["documents"].format(
@@ -102,34 +100,35 @@ def _documents_sentence(facts: Facts, row: QuestionFacts) -> Iterator[str]:
 
 def _recognised_sentence(row: QuestionFacts) -> Iterator[str]:
     """Yield what a count of recognised documents is, beside a share of pairs."""
-    counted = _count_of(row, DOCUMENTS)
+    counted = row.held_against(DOCUMENTS)
     if not row.compares_pairs or counted is None:
         return
     yield WORDS["recognised"].format(
         title=title_of(row.attack),
         n=numbers.bare(counted.value, "number"),
-        total=counted.total or counted.n,
+        total=_total_of(counted),
     )
 
 
-def _totals_sentence(totals: list[tuple[QuestionFacts, Estimate]]) -> str:
-    """Say why attacks count out of different numbers of values."""
+def _totals_sentence(facts: Facts) -> Iterator[str]:
+    """Yield why attacks count out of different numbers of values, where several do."""
     parts = []
-    for row, number in totals:
-        total = number.total or number.n
-        parts.append(WORDS["total"].format(title=title_of(row.attack), total=total))
-    sentence = WORDS["totals"].format(totals=listed(parts, "and"))
-    if any(row.method == NEARLY for row, _ in totals):
-        sentence += f" {WORDS['near']}"
-    return sentence
+    nearly = []
+    for row in facts.rows:
+        counted = row.held_against(VALUES)
+        if counted is None:
+            continue
+        title = title_of(row.attack)
+        parts.append(WORDS["total"].format(title=title, total=_total_of(counted)))
+        if row.method == NEARLY:
+            nearly.append(WORDS["near"].format(title=title))
+    if len(parts) >= FEWEST_TOTALS:
+        yield " ".join([WORDS["totals"].format(totals=listed(parts, "and")), *nearly])
 
 
-def _count_of(row: QuestionFacts, metric: str) -> Estimate | None:
-    """Return the number that a limit on a count of an attack was held against."""
-    for decision in row.decisions:
-        if decision.limit.metric == metric:
-            return decision.measured
-    return None
+def _total_of(counted: Estimate) -> int:
+    """Return what a count is out of: all that there is, or what was tried."""
+    return counted.total or counted.n
 
 
 def _matters(facts: Facts) -> Iterator[tuple[str, str]]:

@@ -67,13 +67,10 @@ def kinds_sum(facts: Facts) -> str:
 
 def _estimated_sum(row: QuestionFacts) -> Iterator[str]:
     """Yield how many values would come back of all, where a part of them was tried."""
-    for decision in row.decisions:
-        measured = decision.measured
-        if decision.limit.metric == VALUES and measured is not None and measured.total is not None:
-            if measured.n < measured.total:
-                amount = numbers.amount(measured, "number")
-                yield LABELS["kinds"]["estimate"].format(amount=amount)
-            return
+    counted = row.held_against(VALUES)
+    if counted is None or counted.total is None or counted.n >= counted.total:
+        return
+    yield LABELS["kinds"]["estimate"].format(amount=numbers.amount(counted, "number"))
 
 
 def people_sentence(facts: Facts) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from audit.errors import EngineError, RenderError, UsageError
-from audit.files import EVIDENCE, OWNING_SCAN, write_atomically
+from audit.files import EVIDENCE, OWNING_SCAN, RECOVERED, write_atomically
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord
 from audit.report.html import html
@@ -23,7 +23,6 @@ if TYPE_CHECKING:  # A report shows no page.
     from audit.corpus.documents import Corpus, Document
     from audit.report.crops import PageCrops
 
-RECOVERED = "recovered.jsonl"
 NAME = "report-revealed.html"
 RECOVERED_WAYS = ("exact", "exact_in_any_attempt", "extracted", "near")
 """Names in the evidence under which an attack says that a value came out."""

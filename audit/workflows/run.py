@@ -18,7 +18,7 @@ from audit.case import Case
 from audit.engine.interface import SILENT, Json, Progress
 from audit.errors import TargetError
 from audit.failures import Part, guarded
-from audit.files import write_atomically
+from audit.files import RECOVERED, write_atomically
 from audit.measurements import Check, Measurement, Unresolved
 from audit.policy.facts import NOT_RUN
 from audit.record import AuditRecord, Reason, Result
@@ -114,7 +114,7 @@ def _write_recovered(recovered: Sequence[Json], evidence: Path) -> None:
     """Keep what the attacks recovered, for the owner alone."""
     # In ASCII: half a surrogate pair in an answer has no other way into a file.
     lines = [json.dumps(entry) + "\n" for entry in recovered]
-    write_atomically(evidence / "recovered.jsonl", "".join(lines).encode(), mode=0o600)
+    write_atomically(evidence / RECOVERED, "".join(lines).encode(), mode=0o600)
 
 
 def _refuse_swapped(running: Running) -> None:

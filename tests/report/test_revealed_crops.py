@@ -13,8 +13,9 @@ from PIL import Image
 
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Document, Entity, Manifest, Membership, Task, Word
+from audit.files import RECOVERED
 from audit.report.crops import OUTLINE
-from audit.report.revealed import RECOVERED, write_owner, write_revealed
+from audit.report.revealed import write_owner, write_revealed
 
 PICTURE = re.compile(r'<img src="data:image/png;base64,([^"]+)"')
 ROW = {

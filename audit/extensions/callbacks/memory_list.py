@@ -10,13 +10,11 @@ from typing import Any
 
 from audit.errors import UsageError, command_line
 from audit.failures import class_and_place
-from audit.files import EVIDENCE, table_beside, write_atomically
+from audit.files import EVIDENCE, RECOVERED, table_beside, write_atomically
 from audit.stats.foresight import Foreseen, Scored, foresee
 from audit.workflows.options import protect
 
 TEXTS = table_beside(__file__, "texts.toml")
-RECOVERED = "recovered.jsonl"
-"""The file of an audit's evidence with the scores of its documents."""
 ATTACK = "membership"
 SCORE = "calibrated"
 """The score that the list is made of: the loss of a reference minus the model's own."""

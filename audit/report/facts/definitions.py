@@ -134,6 +134,16 @@ class QuestionFacts:
         """
         return None if self.deciding is None else self.deciding.measured
 
+    def held_against(self, metric: str) -> Estimate | None:
+        """Return the number that the first limit on a metric was held against.
+
+        None where no limit is on it, or nothing was measured.
+        """
+        for decision in self.decisions:
+            if decision.limit.metric == metric:
+                return decision.measured
+        return None
+
     @property
     def compares_pairs(self) -> bool:
         """Test whether the number that decides is an area: a share of pairs told apart rightly.
