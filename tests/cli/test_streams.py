@@ -109,7 +109,7 @@ def test_what_compiled_code_writes_past_python_is_not_shown(debug, shown, tmp_pa
 
 
 INTERRUPTED = """
-import signal, sys
+import signal, sys, time
 class Finder:
     def find_spec(self, name, *_):
         if name == "{name}":
@@ -118,6 +118,14 @@ class Finder:
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.meta_path.insert(0, Finder())
 from audit import cli
+print_help = cli._run
+def work_for_minutes():
+    # A signal within an import is raised a moment later, and the help alone may end before.
+    try:
+        print_help()
+    except SystemExit as ended:
+        time.sleep(0 if ended.code else 60)
+cli._run = work_for_minutes
 sys.argv = ["docaudit", "--help"]
 cli.main()
 """
