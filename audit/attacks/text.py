@@ -72,6 +72,7 @@ class Threat(StrictModel):
 
     Attributes:
         knowledge: what the attacker knows beside the model, as the end of a sentence.
+        in_short: the part of it that page one names; empty: it is not named there.
         asks: what the model is asked. Later entries override earlier ones; an attack without any
             counts as one that needs the model's file.
         least_for: description of the part that needs least, in a few words.
@@ -80,6 +81,7 @@ class Threat(StrictModel):
     """
 
     knowledge: str
+    in_short: str = ""
     asks: tuple[Ask, ...] = ()
     least_for: str = ""
     effort: dict[str, str] = Field(default_factory=dict)

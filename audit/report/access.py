@@ -123,6 +123,9 @@ def _cell(attack: str, cell: AccessCell) -> CellText:
         notes.append(_number_text(attack, cell.measured))
     if cell.state in ("shown", "not shown"):
         notes.append(OUTCOMES[cell.outcome])
+    if cell.guessed is not None:
+        share = numbers.show(cell.guessed, "share")
+        notes.append(LABELS["access_without"]["guesses"].format(share=share))
     return CellText(cell.state, STATES[cell.state], "; ".join(notes))
 
 
@@ -145,10 +148,18 @@ def _sentences(line: ReleaseFacts, record: AuditRecord) -> Iterator[str]:
     if stated is not None and STATED[stated] == line.release:
         yield WORDS["stated"]
     yield _what_was_shown(line)
+    if line.release == "shared" and line.shown:
+        # Whoever has the file can do the same, inside or outside.
+        return
+    yield from _what_else(line)
+
+
+def _what_else(line: ReleaseFacts) -> Iterator[str]:
+    """Yield what scores would add, and what is undecided or was not tested with an access."""
     rest = {
         "scores": line.with_scores,
         "undecided": line.undecided,
-        "not tested": line.not_tested,
+        "not tested": _untested_otherwise(line),
         "server": line.by_server,
     }
     if not line.was_tested:
@@ -158,15 +169,30 @@ def _sentences(line: ReleaseFacts, record: AuditRecord) -> Iterator[str]:
             yield WORDS[name].format(listed=_listed(attacks))
 
 
+def _untested_otherwise(line: ReleaseFacts) -> tuple[str, ...]:
+    """List the attacks not tested with an access but those that another sentence names."""
+    named = (*line.with_scores, *line.by_server)
+    return tuple(attack for attack in line.not_tested if attack not in named)
+
+
 def _what_was_shown(line: ReleaseFacts) -> str:
     """Say what was shown to attackers with the access of a release."""
     if line.shown:
         sentence = WORDS[f"{line.release} shown"].format(listed=_listed(line.shown))
-        follows = WORDS[f"{line.release} exceeded"] if line.exceeded else WORDS["accepted"]
-        return f"{sentence} {follows}"
+        if not line.exceeded:
+            return f"{sentence} {WORDS['accepted']}"
+        follows = WORDS[f"{line.release} exceeded"]
+        return f"{sentence} {_exceeded_sentence(line.n_exceeded)} {follows}"
     if line.was_tested:
         return WORDS[line.release]
     return WORDS["nothing"]
+
+
+def _exceeded_sentence(n_limits: int) -> str:
+    """Count the limits that attackers with the access of a release exceed."""
+    if n_limits == 1:
+        return WORDS["one limit"]
+    return WORDS["limits"].format(n=n_limits)
 
 
 def _listed(attacks: Sequence[str]) -> str:

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 from audit.attacks import text_of
 from audit.attacks.text import ACCESS_LABELS, sentence_case
+from audit.cards import SERVED
 from audit.errors import listed
 from audit.measurements import Estimate
 from audit.report import numbers
 from audit.report.coverage import NOT_STATED, describe_cost
 from audit.report.facts.definitions import Facts, QuestionFacts, title_of
+from audit.report.facts.questions import NEARLY
 from audit.report.kinds import VALUES, people_sentence
 from audit.report.labels import LABELS
-from audit.report.questions import NEARLY
 
 WORDS = LABELS["assessment"]
 TITLES = LABELS["assessment_titles"]
@@ -67,22 +68,45 @@ def assessment_view(facts: Facts) -> AssessmentView:
 def _test_row(facts: Facts, row: QuestionFacts) -> TestRow:
     """Say what an attack does, with what, and how much of it was done."""
     text = text_of(row.attack)
-    has = ACCESS_LABELS[row.access]
-    if text.threat is not None:
-        has = f"{has}; {text.threat.knowledge}"
     result = facts.record.completed[row.attack]
     effort = describe_cost(facts, text.threat, result)
     if effort == NOT_STATED:
         effort = ""
-    return TestRow(title_of(row.attack), text.procedure, has, effort)
+    return TestRow(title_of(row.attack), text.procedure, _has(row), effort)
+
+
+def _has(row: QuestionFacts) -> str:
+    """Say what the attacker has: the access that the deciding number needs, and knowledge."""
+    threat = text_of(row.attack).threat
+    if threat is None:
+        return ACCESS_LABELS[row.access]
+    return f"{ACCESS_LABELS[row.access]}; {threat.knowledge}"
 
 
 def _count_sentences(facts: Facts) -> Iterator[str]:
     """Yield why counts differ that a reader of several pages compares."""
     for row in facts.rows:
+        yield from _word_for_word_sentence(row)
         yield from _documents_sentence(facts, row)
         yield from _recognised_sentence(row)
     yield from _totals_sentence(facts)
+
+
+def _word_for_word_sentence(row: QuestionFacts) -> Iterator[str]:
+    """Yield how many values came back without a wrong letter, where the count allows a few."""
+    exactly = row.word_for_word
+    if exactly is None or row.trained is None:
+        return
+    n_exactly = numbers.exact_count(exactly)
+    n_nearly = numbers.exact_count(row.trained)
+    if n_exactly is not None and n_nearly is not None:
+        yield WORDS["word for word"].format(
+            title=title_of(row.attack),
+            n=n_exactly,
+            total=exactly.n,
+            n_near=n_nearly,
+            total_near=row.trained.n,
+        )
 
 
 def _documents_sentence(facts: Facts, row: QuestionFacts) -> Iterator[str]:
@@ -139,10 +163,12 @@ def _matters(facts: Facts) -> Iterator[tuple[str, str]]:
     yield TITLES["people"], people_sentence(facts) or WORDS["no people"]
     leaking = [row for row in facts.rows_on_model if row.leaks]
     if leaking:
+        is_served = record.target.family == SERVED
         yield (
             TITLES["means"],
             WORDS["means"].format(
-                access=sentence_case(ACCESS_LABELS[leaking[0].access]),
+                has=sentence_case(_has(leaking[0])),
+                subject=WORDS["means server" if is_served else "means file"],
                 duration=numbers.duration(record.timing.seconds),
                 device=record.environment.device,
             ),

@@ -13,12 +13,14 @@ from audit.attacks.text import ACCESS_LABELS, Access, sentence_case
 from audit.errors import listed
 from audit.policy import Overall, Verdict
 from audit.policy.alarms import Alarm
+from audit.policy.guarantees import CANARIES
 from audit.record import AuditRecord
 from audit.report import numbers
 from audit.report.access import recipients_sentence
 from audit.report.answer import explanation, headline, headline_row
 from audit.report.facts.actions import Recommendation
 from audit.report.facts.definitions import Facts, KindFacts, QuestionFacts
+from audit.report.facts.questions import NEARLY
 from audit.report.kinds import (
     KindRow,
     count_kinds,
@@ -30,9 +32,9 @@ from audit.report.kinds import (
 from audit.report.labels import LABELS
 from audit.report.leaks import findings_outside, looser_policy
 from audit.report.owner import OwnerFact, Title, owner_facts, title_of
-from audit.report.questions import NEARLY, NOTES, Question, form_on_page_one, question_row
+from audit.report.questions import NOTES, Question, form_on_page_one, question_row
 from audit.report.residual import unexamined
-from audit.report.room import LINES, Room, Words, share_out
+from audit.report.room import LINES, MOST_ROWS, Room, Words, share_out
 from audit.report.sentences import finding_sentence
 
 MOST_CONSEQUENCES = 2
@@ -73,6 +75,7 @@ class DecisionView:
         untested_recipients: that those who get the model were not tested; empty where they were.
         not_tested: titles of the gaps that the section of this name lists.
         limits_not_tested: how many limits they have, and how many more attacks that ran left open.
+        lacks_canaries: whether planted secrets were not tested: they go in before a training.
     """
 
     number: str
@@ -98,6 +101,7 @@ class DecisionView:
     untested_recipients: str
     not_tested: tuple[str, ...]
     limits_not_tested: str
+    lacks_canaries: bool
 
     @property
     def lacks_facts(self) -> bool:
@@ -136,14 +140,15 @@ def decision_view(facts: Facts, n_lines: float = LINES) -> DecisionView:
         text_note=_text_note(facts),
         mend_first=facts.alarm,
         actions=facts.lifting_model[: _room_beside_alarm(room, facts)],
-        meanwhile=facts.limiting_access[:1],
+        meanwhile=facts.meanwhile,
         in_column=room.in_column,
-        attacker=_attacker(facts),
+        attacker=_attacker(facts.rows_on_model[: room.rows]),
         kinds=tuple(kind_rows(facts, room.kinds)),
         kinds_sum=words.kinds_sum,
         untested_recipients=_untested_recipients(facts),
         not_tested=not_tested,
         limits_not_tested=limits_not_tested,
+        lacks_canaries=text_of(CANARIES).title in not_tested,
     )
 
 
@@ -215,7 +220,7 @@ def _words(facts: Facts, questions: Sequence[Question], untested: str) -> Words:
         n_kinds=count_kinds(facts),
         kinds_sum=kinds_sum(facts),
         actions=[*_alarm_in_short(facts), *(action.in_short for action in facts.lifting_model)],
-        until_then="".join(action.in_short for action in facts.limiting_access[:1]),
+        until_then="".join(action.in_short for action in facts.meanwhile),
         not_said=f"{untested} {FILLER * DECLARED_WORDS}",
     )
 
@@ -266,13 +271,13 @@ def _report_number(record: AuditRecord, verdict: Verdict) -> str:
         record.timing.finished,
     ]
     digest = hashlib.sha256(" ".join(names).encode()).hexdigest()
-    return f"DA-{record.timing.finished[:10]}-{digest[:6]}"
+    return f"DA-{record.timing.finished[:10]}-{digest[:6].upper()}"
 
 
 def _notes_of_page(facts: Facts) -> Iterator[str]:
     """Yield the paragraphs that take the width of the page, as long as the page has them."""
     verdict = facts.verdict
-    yield f"{FILLER * HEADING_WORDS} {_attacker(facts)}"
+    yield f"{FILLER * HEADING_WORDS} {_attacker(facts.rows_on_model[:MOST_ROWS])}"
     yield _leak_sentence(facts.rows_on_model)
     if verdict.text and facts.record.target.is_model:
         yield f"{_text_note(facts)} {FILLER * TEXT_WORDS}"
@@ -313,16 +318,20 @@ def _leak_sentence(rows: Sequence[QuestionFacts]) -> str:
 
 
 def _difference_sentence(rows: Sequence[QuestionFacts]) -> str:
-    """Say of which rows an attacker's gain without the model is taken off."""
+    """Say of which rows what is taken off the share on training documents."""
     words = LABELS["leak"]
-    differences = [row for row in rows if row.takes_off is not None]
-    lines = [str(number) for number, row in enumerate(rows, start=1) if row.takes_off]
-    if not lines:
-        return words["plain"]
-    if len(lines) == len(differences):
-        return words["less"]
-    places = f"{'row' if len(lines) == 1 else 'rows'} {listed(lines, 'and')}"
-    return words["less in rows"].format(rows=places)
+    clauses = LABELS["leak_less"]
+    lines: dict[str, list[str]] = {}
+    for number, row in enumerate(rows, start=1):
+        if row.subtracts is not None:
+            lines.setdefault(row.subtracts, []).append(str(number))
+    if len(lines) <= 1:
+        subtracted = "".join(lines) or "unseen"
+        return words["all"].format(less=clauses[subtracted])
+    parts = []
+    for subtracted, places in lines.items():
+        parts.append(words["row"].format(rows=_rows_text(places), less=clauses[subtracted]))
+    return words["rows"].format(parts=", ".join(parts))
 
 
 def _consequences(facts: Facts) -> Iterator[str]:
@@ -446,18 +455,19 @@ def _counted_sentence(row: QuestionFacts) -> str:
     return template.format(**counts)
 
 
-def _attacker(facts: Facts) -> str:
+def _attacker(rows: Sequence[QuestionFacts]) -> str:
     """Say what the attackers have, by the rows of the page."""
     lines: dict[Access, list[str]] = {}
-    for number, row in enumerate(facts.rows_on_model, start=1):
+    for number, row in enumerate(rows, start=1):
         lines.setdefault(row.access, []).append(str(number))
     words = LABELS["attacker"]
     if not lines:
         return "not tested"
+    knowledge = _knowledge(rows)
     if len(lines) == 1:
         (access,) = lines
         template = words["copies alone" if access == "copies" else "alone"]
-        return template.format(access=ACCESS_LABELS[access])
+        return template.format(access=ACCESS_LABELS[access], knowledge=knowledge)
     parts = []
     for access, numbers_of_rows in lines.items():
         template = words["row" if len(numbers_of_rows) == 1 else "several"]
@@ -466,4 +476,27 @@ def _attacker(facts: Facts) -> str:
                 rows=listed(numbers_of_rows, "and"), access=LABELS["attacker_access"][access]
             )
         )
-    return words["rows"].format(parts=sentence_case(", ".join(parts)))
+    return words["rows"].format(knowledge=knowledge, parts=sentence_case(", ".join(parts)))
+
+
+def _knowledge(rows: Sequence[QuestionFacts]) -> str:
+    """Say what the attackers know beside the model: that of the first row, and where it differs."""
+    lines: dict[str, list[str]] = {}
+    for number, row in enumerate(rows, start=1):
+        threat = text_of(row.attack).threat
+        if threat is not None and threat.in_short:
+            lines.setdefault(threat.in_short, []).append(str(number))
+    words = LABELS["attacker"]
+    if not lines:
+        return words["unknown"]
+    first, *others = lines
+    if not others:
+        return first
+    notes = [words["other"].format(rows=_rows_text(lines[it]), knowledge=it) for it in others]
+    return f"{first} ({', '.join(notes)})"
+
+
+def _rows_text(places: Sequence[str]) -> str:
+    """Name rows by their numbers."""
+    noun = "row" if len(places) == 1 else "rows"
+    return f"{noun} {listed(places, 'and')}"

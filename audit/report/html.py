@@ -32,6 +32,7 @@ from audit.report.facts.build import facts_of
 from audit.report.facts.definitions import Facts, QuestionFacts
 from audit.report.facts.guarantee import GuaranteeFacts, guarantee_of
 from audit.report.figures import DrawnFigure, draw, of_method, unspecified
+from audit.report.kinds import kinds_on_both_sides
 from audit.report.labels import LABELS, UTILITY
 from audit.report.leaks import documents_used, plausibility, tried_in_part
 from audit.report.numbers import NBSP
@@ -259,7 +260,8 @@ def _findings_in_brief(
         if figure is not None:
             drawn += 1
             figure = replace(figure, number=drawn)
-        text = Markup(" ").join([view.leak, view.more])
+        by_kind = escape(kinds_on_both_sides(facts, row.attack))
+        text = Markup(" ").join([view.leak, view.more, by_kind])
         brief.append((view, text, figure))
     return brief
 

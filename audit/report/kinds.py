@@ -65,6 +65,33 @@ def kinds_sum(facts: Facts) -> str:
     return words["sum"].format(n_values=n_values)
 
 
+def kinds_on_both_sides(facts: Facts, attack: str) -> str:
+    """Say how many values of each kind came back from training and from unseen documents.
+
+    Empty for other attacks than that whose values the kinds count, and where nothing came back.
+    """
+    if attack != _attack_of_kinds(facts) or not count_kinds(facts):
+        return ""
+    words = LABELS["kinds"]
+    clauses = []
+    for kind in facts.kinds:
+        if kind.of_member and kind.n_heldout is not None:
+            counts = asdict(kind)
+            counts["of_heldout"] = kind.of_heldout or 0
+            clauses.append(words["both sides"].format(label=kind_label(kind), **counts))
+    if not clauses:
+        return ""
+    return words["by kind"].format(clauses="; ".join(clauses))
+
+
+def _attack_of_kinds(facts: Facts) -> str:
+    """Return the attack whose values the kinds count: the first that divides them by kind."""
+    for row in facts.rows:
+        if row.attack in RETURNING and "kind" in row.groups:
+            return row.attack
+    return ""
+
+
 def _estimated_sum(row: QuestionFacts) -> Iterator[str]:
     """Yield how many values would come back of all, where a part of them was tried."""
     counted = row.held_against(VALUES)

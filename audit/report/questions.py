@@ -18,8 +18,6 @@ from audit.report.tables import RAN_LABELS, DecisionRow, decision_row
 UNITS = {"fields": "values", "documents": "training documents"}
 """What page one calls units of the documents of training."""
 NOTES = LABELS["notes"]
-NEARLY = ".near"
-"""The end of the names of counts that allow a few wrong letters."""
 
 
 @dataclass(frozen=True)

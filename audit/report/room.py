@@ -14,7 +14,7 @@ from audit.report.svg import text_width
 
 LINES = 55.0
 """Lines of text that the page holds beside its headings and the decision."""
-FEWER_LINES = (LINES - 1, LINES - 2, LINES - 4, LINES - 7, LINES - 11)
+FEWER_LINES = (LINES - 1, LINES - 2, LINES - 4, LINES - 7, LINES - 9, LINES - 11)
 """What is tried in turn where the page runs over all the same."""
 WIDTHS = {
     "title": 225.0,

@@ -7,7 +7,7 @@ import tomllib
 from collections import Counter
 from typing import Any, NamedTuple
 
-from benchmarks.tools.recount_attacks import Found, asked_of, values_found
+from benchmarks.tools.recount_attacks import Found, Reached, asked_of, values_found
 from benchmarks.tools.recount_claims import Expected, Number, Sheet, agreement, numbers_in
 from benchmarks.tools.recount_people import people_reached
 from benchmarks.tools.recount_report import (
@@ -340,22 +340,34 @@ def _account_for_limits(report: Report, sheet: Sheet) -> None:
     n_untested = sum(row.word == "Not tested" for row in report.outcomes)
     definition = "other limits of the policy that were not tested, of attacks that ran"
     expected = [Expected(n_untested - words["Not tested"])]
-    sheet.compare_pattern(r"\d+ more of attacks that ran", definition, expected)
+    sheet.compare_pattern(r"and \d+ of attacks that ran", definition, expected)
     definition = "attacks that apply to the model and did not run"
     sheet.compare_pattern(r"run the \d+ attacks? not tested", definition, [Expected(len(not_run))])
 
 
 def _account_for_rows_with_less(report: Report, sheet: Sheet) -> None:
-    """Account for the rows from whose leak is taken off what needs no model."""
-    rows = []
+    """Account for the rows by what their leak leaves out of the share on training documents."""
+    rows: dict[str, list[Expected]] = {}
     for number, row in enumerate(report.rows, start=1):
         way = row.reached
-        if way is None or way.trained is None or way.unseen is None:
-            continue
-        if abs(way.value - (way.trained.share - way.unseen.share)) > ROUNDING:
-            rows.append(Expected(number))
-    definition = "rows whose leak is not the plain difference of both sides"
-    sheet.compare_pattern(r"In rows? \d+[^.]* what an attacker gains", definition, rows)
+        if way is not None and way.trained is not None and way.unseen is not None:
+            rows.setdefault(_subtracted(way), []).append(Expected(number))
+    for clause, expected in rows.items():
+        definition = f"rows whose leak is the share on training documents, {clause}"
+        sheet.compare_pattern(rf"in rows? [\d, and]+ {clause}(?! and)", definition, expected)
+
+
+def _subtracted(way: Reached) -> str:
+    """Return the clause for what a leak leaves out of the share on training documents."""
+    clauses = {
+        "less that on unseen ones": way.unseen,
+        "less that without the model": way.without,
+    }
+    assert way.trained is not None
+    for clause, share in clauses.items():
+        if share is not None and abs(way.value - way.trained.share + share.share) <= ROUNDING:
+            return clause
+    return "less that on unseen ones and what an attacker gains without the model"
 
 
 def _account_for_actions(sheet: Sheet) -> None:

@@ -6,18 +6,27 @@ import datetime as dt
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from benchmarks.tools.recount_attacks import Reached
 from benchmarks.tools.recount_claims import Expected, Number, Sheet, agreement, numbers_in
 from benchmarks.tools.recount_page_one import HASH
 from benchmarks.tools.recount_people import Reach, people_reached
-from benchmarks.tools.recount_report import Report, best_people, expected_value, texts_of_attacks
+from benchmarks.tools.recount_report import (
+    Report,
+    best_people,
+    expected_share,
+    expected_value,
+    texts_of_attacks,
+)
 from benchmarks.tools.recount_scan import Scan, cells_of, lines_of
 
 SPLITS = {"training": "member", "unseen": "heldout", "public": "public"}
 """Splits by the words of the scope."""
 SIDES = {"People of training documents": "member", "Of unseen documents": "heldout"}
 """Splits by the words of sentences on people."""
+COLUMNS = {"Internal": 1, "Hosted": 3, "Shared": 1}
+"""Columns of the table of access by the way to release a model."""
 SLACK_OF_SHARES = 2.0
 """Points by which the share of trials may differ: a stratum is drawn in whole trials."""
 
@@ -94,7 +103,7 @@ def _account_for_budget(scan: Scan, sheet: Sheet) -> None:
     ends = sorted({round(min(shares)), round(max(shares))})
     expected = [Expected(share, SLACK_OF_SHARES) for share in ends]
     definition = "least and largest share of trials in a journal, of those that can be tried"
-    pattern = r"[\d.]+ %(?: to [\d.]+ %)? of what could be tried"
+    pattern = r"[\d.]+ %(?: to [\d.]+ %)? of the trials of a full scan"
     if set(scan.outcomes) - set(_totals(scan)) - {"membership", "redaction"}:
         # The data set does not say of how many values an attack makes lists.
         sheet.leave(pattern, definition, "not in the journal", "tried")
@@ -157,7 +166,7 @@ def _account_for_accuracy(scan: Scan, sheet: Sheet) -> None:
             definition = "questions or values of unseen documents that the model was asked about"
             sheet.compare(match.start(1), match.end(1), definition, [Expected(total)], word)
     definition = "share of right answers on unseen documents, by another way than the attacks'"
-    pattern = r"(?<=Model accuracy\. )[^;]*?; n = [\d,x]+"
+    pattern = r"(?<=Model accuracy on unseen documents\. )[^;]*?; n = [\d,x]+"
     sheet.leave(pattern, definition, "not in the journal", "accuracy")
 
 
@@ -169,6 +178,7 @@ def _access(report: Report) -> list[Number]:
         attack = questions.get(cells_of(line[0])[0])
         if attack is not None:
             _account_for_access(report, sheet, line, attack)
+    _account_for_exceeded(report, sheet)
     for match in re.finditer(r"and (\d+) more", sheet.text):
         beginning = sheet.text[: match.start()].rpartition("\n")[2]
         expected = [Expected(n) for n in _n_unnamed(report, sheet.text, beginning)]
@@ -184,18 +194,57 @@ def _account_for_access(report: Report, sheet: Sheet, line: re.Match[str], attac
     for cell in re.finditer(r"(?<=\|)[^|]+", line[0]):
         if not any(numbers_in(cell[0])) or not ways:
             continue
+        start = line.start() + cell.start()
+        place = f"row “{cells_of(line[0])[0]}”"
+        if "guesses" in cell[0]:
+            definition = "share on the same training documents without the model"
+            expected = _guessed_share(cell[0], ways)
+            sheet.compare(start, start + len(cell[0]), definition, expected, place)
+            continue
         fitting = [way for way in ways if agreement(cell[0], [expected_value(way)]) != "unequal"]
         way = [*fitting, *ways][0]
-        start = line.start() + cell.start()
         definition = f"{way.definition}; chosen by {way.way}"
-        place = f"row “{cells_of(line[0])[0]}”"
         sheet.compare(start, start + len(cell[0]), definition, [expected_value(way)], place)
+
+
+def _guessed_share(text: str, ways: Sequence[Reached]) -> list[Expected]:
+    """Return the share without the model by the way that agrees with a text; else by the first."""
+    guesses = [expected_share(way.without)[-1:] for way in ways if way.without is not None]
+    fitting = [expected for expected in guesses if agreement(text, expected) != "unequal"]
+    return [*fitting, *guesses, []][0]
+
+
+def _account_for_exceeded(report: Report, sheet: Sheet) -> None:
+    """Account for the number of limits that the attackers of each release exceed.
+
+    Whoever has the file can do all that was shown, but for what copies show without the model.
+    """
+    shown = _shown_by_release(sheet)
+    for match in re.finditer(r"(\d+) limits are exceeded by that", sheet.text):
+        beginning = sheet.text[: match.start()].rpartition("\n")[2]
+        release = cells_of(beginning)[0]
+        definition = "exceeded limits of the attacks that were shown with this access"
+        n_exceeded = sum(
+            outcome.word == "Exceeded" and outcome.limit["attack"] in shown[release]
+            for outcome in report.outcomes
+        )
+        sheet.compare(match.start(), match.end(), definition, [Expected(n_exceeded)], release)
+
+
+def _shown_by_release(sheet: Sheet) -> dict[str, set[str]]:
+    """Return the attacks whose leak is shown by release, without those that copies show."""
+    questions = {table["short_question"]: name for name, table in texts_of_attacks().items()}
+    rows = [cells_of(line) for line in sheet.text.split("\n")]
+    asked = [row for row in rows if row[0] in questions and not row[4].startswith("Shown")]
+    shown = {}
+    for release, column in COLUMNS.items():
+        shown[release] = {questions[row[0]] for row in asked if row[column].startswith("Shown")}
+    return shown
 
 
 def _n_unnamed(report: Report, text: str, line: str) -> Iterator[int]:
     """Yield how many attacks a line leaves unnamed of those that nobody tried with its access."""
-    columns = {"Internal": 1, "Hosted": 3, "Shared": 1}
-    column = columns[cells_of(line)[0]]
+    column = COLUMNS[cells_of(line)[0]]
     questions = {table["short_question"] for table in texts_of_attacks().values()}
     n_untested = len(report.not_run())
     for row in map(cells_of, text.split("\n")):

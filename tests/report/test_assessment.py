@@ -55,7 +55,20 @@ def test_documents_that_gave_a_value_back_become_those_because_of_training() -> 
     assert "159 of 150 training documents hold a value that was tried" in sentence
     assert "138 of them gave one back" in sentence
     assert "3 of 160 did" in sentence
-    assert "137 of all remain" in sentence
+    assert "memory opens the share that 137 are of all" in sentence
+
+
+def test_values_with_wrong_letters_stand_beside_those_that_came_back_word_for_word() -> None:
+    facts = facts_of(*examples.violated()[:2])
+    (row,) = facts.rows
+    trained = examples.share("pr.member.attack.unique.near", 90, 150)
+    exactly = examples.share("pr.member.attack.unique.lowest_loss", 80, 152)
+    row = dataclasses.replace(row, trained=trained, word_for_word=exactly, method=".near")
+    counts = assessment_view(dataclasses.replace(facts, rows=(row,))).counts
+    assert counts[0] == (
+        "Restoring blacked-out values: 80 of 152 training values came back word for word. "
+        "With a few wrong letters allowed it is 90 of 150, which page one counts."
+    )
 
 
 def test_recognised_documents_stand_beside_the_share_of_pairs() -> None:
@@ -67,12 +80,15 @@ def test_recognised_documents_stand_beside_the_share_of_pairs() -> None:
         facts, rows=(dataclasses.replace(row, decisions=decisions, deciding=area),)
     )
     (sentence,) = assessment_view(facts).counts
-    assert "the 158 of 160 score above all but one unseen document" in sentence
+    assert "score above all but one unseen document" in sentence
+    assert "Less what luck gives, that is 158 of 160." in sentence
 
 
 def test_means_are_named_only_where_a_leak_is_confirmed() -> None:
     matters = dict(view_of(examples.violated()).matters)
-    assert "2 min 31 s on one computer (cpu)" in matters["Means"].replace(NBSP, " ")
+    assert "No live service was asked. The scan took 2 min 31 s (cpu)." in matters["Means"].replace(
+        NBSP, " "
+    )
     assert "Means" not in dict(view_of(examples.passed()).matters)
 
 

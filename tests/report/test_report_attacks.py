@@ -37,7 +37,7 @@ def test_figures_name_the_series_of_the_record() -> None:
 
 
 CHOSEN: dict[str, tuple[Callable[[], records.Case], set[str], str, set[str]]] = {
-    "memorised": (answers.leaky, {"violated"}, "extraction-blocking", {"keep-weights"}),
+    "memorised": (answers.leaky, {"violated"}, "extraction-blocking", {"cap-providers"}),
     "nothing": (answers.clean, set(), "", {"extraction-blocking"}),
     "answers confounded": (
         answers.confounded,

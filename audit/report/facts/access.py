@@ -136,10 +136,14 @@ class _Tried:
             outcome = within[0].outcome
         shown = self._shown_by(access, within)
         if shown is not None:
-            return AccessCell("shown", shown, outcome)
+            n_exceeded = sum(decision.outcome == "violated" for decision in within)
+            return AccessCell("shown", shown, outcome, n_exceeded)
         if self._is_tested(access):
             return AccessCell("not shown", measured, outcome)
-        return _untested_cell(self._question.attack, access)
+        untested = _untested_cell(self._question.attack, access)
+        if untested.state == "needs the model":
+            return replace(untested, guessed=self._question.trained_without)
+        return untested
 
     def _decisions_within(self, access: Access) -> list[Decision]:
         """List the decisions on numbers within an access, the worst first."""
@@ -235,6 +239,7 @@ def _release(name: Release, rows: Sequence[AccessRow]) -> ReleaseFacts:
     by_state: dict[str, list[str]] = {}
     exceeded = []
     undecided = []
+    n_exceeded = 0
     for row in rows:
         cell = row.cells[OUTSIDERS[name]]
         copies = row.cells["copies"]
@@ -243,6 +248,7 @@ def _release(name: Release, rows: Sequence[AccessRow]) -> ReleaseFacts:
         by_state.setdefault(cell.state, []).append(row.attack)
         if cell.state == "shown" and cell.outcome == "violated":
             exceeded.append(row.attack)
+            n_exceeded += cell.n_exceeded
         if cell.state == "not shown" and cell.outcome == "undecided":
             undecided.append(row.attack)
     return ReleaseFacts(
@@ -252,6 +258,7 @@ def _release(name: Release, rows: Sequence[AccessRow]) -> ReleaseFacts:
         not_shown=tuple(by_state.get("not shown", ())),
         undecided=tuple(undecided),
         not_tested=tuple(by_state.get("not tested", ())),
+        n_exceeded=n_exceeded,
     )
 
 

@@ -30,11 +30,16 @@ class AccessCell:
             was measured.
         outcome: the worst outcome of the limits on numbers within this access; empty where none
             limits one, or nothing was tested.
+        n_exceeded: number of limits on numbers within this access that are exceeded.
+        guessed: share that somebody reaches without the model; of "needs the model" only, None
+            where it is not known.
     """
 
     state: AccessState
     measured: Estimate | None = None
     outcome: Outcome | Literal[""] = ""
+    n_exceeded: int = 0
+    guessed: float | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,7 @@ class ReleaseFacts:
         release: the way.
         shown: attacks whose leak was shown to whoever then has access.
         exceeded: of `shown`, those by which a limit is exceeded and not waived.
+        n_exceeded: number of limits that they exceed.
         not_shown: those that were tried with this access and showed none.
         undecided: of `not_shown`, those with an undecided limit.
         not_tested: those that nobody tried with this access.
@@ -78,6 +84,7 @@ class ReleaseFacts:
     undecided: tuple[str, ...]
     not_tested: tuple[str, ...]
     by_server: tuple[str, ...] = ()
+    n_exceeded: int = 0
     with_scores: tuple[str, ...] = ()
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from audit.attacks import TEXTS, text_of
 from audit.attacks.text import Access
@@ -43,6 +44,11 @@ ROUNDING = 1e-9
 """Difference of two shares under which they count as equal."""
 
 
+Subtracted = Literal["unseen", "without", "both"]
+"""What a leak leaves out of the share on training documents: the share on unseen ones, the share
+without the model, or the first and what an attacker gains without the model."""
+
+
 @dataclass(frozen=True)
 class ReturnedDocuments:
     """Documents by whether any of their own values came back, by the method that decides.
@@ -75,13 +81,14 @@ class QuestionFacts:
         trained: the share, or the count, that the attack reached on training documents, by the
             method that decides; None where it was not measured.
         unseen: the same on unseen documents: what luck reaches.
-        takes_off: whether what an attacker gains without the model is taken off the difference
-            between `trained` and `unseen` before it is a leak; None where no leak of the attack is
-            a difference of both.
+        subtracts: what is subtracted from `trained` before it is a leak; None where no leak of the
+            attack is a difference.
         returned: documents that gave back values of their own; None where nothing counts them.
         plainest: the number that says most plainly what the attack found: `trained` where it finds
             values, else what sums the attack up, by the method that decides.
         plainest_unseen: the same number on unseen documents; None where there is none.
+        word_for_word: of `trained`, what came back without a wrong letter, where the method that
+            decides allows a few; None elsewhere.
         trained_without: what someone reaches of `trained` without the model; None where that is
             not known.
         tried: what the attack tried of what the training documents hold; None where it does not
@@ -109,10 +116,11 @@ class QuestionFacts:
     access: Access
     trained: Estimate | None
     unseen: Estimate | None
-    takes_off: bool | None
+    subtracts: Subtracted | None
     returned: ReturnedDocuments | None
     plainest: Estimate | None
     plainest_unseen: Estimate | None
+    word_for_word: Estimate | None
     trained_without: float | None
     tried: Coverage | None
     scale: ScaleFacts | None
@@ -419,6 +427,16 @@ class Facts:
     def limiting_access(self) -> tuple[Recommendation, ...]:
         """Return the actions that only keep attackers away, the first to do in front."""
         return tuple(action for action in self.actions if action.limits_access)
+
+    @property
+    def meanwhile(self) -> tuple[Recommendation, ...]:
+        """Return the first action that keeps attackers of the worst leak away; else the first."""
+        leaking = [row.attack for row in self.rows_on_model if row.leaks]
+        for action in self.limiting_access:
+            answered = {finding.attack for finding in action.findings}
+            if leaking and leaking[0] in answered:
+                return (action,)
+        return self.limiting_access[:1]
 
     @property
     def worst_kind(self) -> KindFacts | None:

@@ -17,6 +17,7 @@ from audit.report.facts.definitions import (
     WORST_FIRST,
     QuestionFacts,
     ReturnedDocuments,
+    Subtracted,
     is_plain_difference,
     leaves_text_aside,
     outcome_of,
@@ -27,6 +28,10 @@ from audit.report.facts.scale import scale_of
 RETURNED = "returned"
 """The histogram of documents by how many of their values came back, and the first word of counts by
 kind."""
+NEARLY = ".near"
+"""The end of the names of counts that allow a few wrong letters."""
+LOWEST_LOSS = ".lowest_loss"
+"""The end of the names of the same counts without a wrong letter."""
 
 
 def questions_of(record: AuditRecord, verdict: Verdict) -> tuple[QuestionFacts, ...]:
@@ -67,6 +72,7 @@ def _without_text(
         deciding=deciding,
         trained=None,
         unseen=None,
+        word_for_word=None,
         trained_without=None,
         scale=scale_of(deciding),
         about_text=False,
@@ -94,10 +100,11 @@ def _question_of(record: AuditRecord, result: Result, verdict: Verdict) -> Quest
         access=_access_of(record, result.attack, deciding),
         trained=trained,
         unseen=unseen,
-        takes_off=_takes_off(result, deciding, trained, unseen),
+        subtracts=_subtracted(result, deciding, trained, unseen),
         returned=_returned_documents(result, groups),
         plainest=plainest,
         plainest_unseen=_on_unseen(result, plainest),
+        word_for_word=_word_for_word(result, trained),
         trained_without=_public_share(trained),
         tried=_tried(result),
         scale=scale_of(deciding),
@@ -181,6 +188,13 @@ def _sides_of(result: Result, deciding: Decision | None) -> tuple[Estimate | Non
     return trained, unseen
 
 
+def _word_for_word(result: Result, trained: Estimate | None) -> Estimate | None:
+    """Return the share of the lowest loss where a few wrong letters are allowed to it."""
+    if trained is None or not trained.name.endswith(NEARLY):
+        return None
+    return _estimates_of(result).get(f"{trained.name.removesuffix(NEARLY)}{LOWEST_LOSS}")
+
+
 def _ending_of_sides(result: Result, deciding: Decision | None) -> str:
     """Return the method's end of the names of the sides' measurements; see `_sides_of`."""
     method = _method_of(deciding)
@@ -204,16 +218,31 @@ def _people_of(result: Result, deciding: Decision | None) -> PeopleCount | None:
     return by_method.get(method)
 
 
-def _takes_off(
+def _subtracted(
     result: Result, deciding: Decision | None, trained: Estimate | None, unseen: Estimate | None
-) -> bool | None:
-    """Tell whether leaks by the deciding method are less than the difference of both sides.
+) -> Subtracted | None:
+    """Tell what leaks by the deciding method leave out of the share on training documents.
 
     Where a lot drew the split an attack takes off what is found without the model only if that
-    makes the difference more exact. None where no leak is a difference of both sides.
+    makes the difference more exact. None where no leak is a difference.
     """
     if trained is None or unseen is None:
         return None
+    differences = _differences_of(result, deciding)
+    if not differences:
+        return None
+    if any(is_plain_difference(leak, trained, unseen) for leak in differences):
+        return "unseen"
+    without = _public_share(trained)
+    if without is not None:
+        on_same_pages = replace(trained, value=without)
+        if any(is_plain_difference(leak, trained, on_same_pages) for leak in differences):
+            return "without"
+    return "both"
+
+
+def _differences_of(result: Result, deciding: Decision | None) -> list[Estimate]:
+    """List the leaks in points by the deciding method."""
     method = _method_of(deciding)
     text = text_of(result.attack)
     differences = []
@@ -221,9 +250,7 @@ def _takes_off(
         leak = _estimates_of(result).get(f"{metric}{method}")
         if leak is not None and text.metric(metric).form == "points":
             differences.append(leak)
-    if not differences:
-        return None
-    return not any(is_plain_difference(leak, trained, unseen) for leak in differences)
+    return differences
 
 
 def _method_of(deciding: Decision | None) -> str:
