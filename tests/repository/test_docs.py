@@ -18,6 +18,7 @@ import yaml
 from PIL import Image
 from pydantic import TypeAdapter
 from pypdf import PdfReader
+from typer.testing import CliRunner
 
 from audit import attacks
 from audit.cli import app
@@ -99,13 +100,21 @@ def docaudit_commands(path):
     return [words[1:] for words in commands(path) if words[:1] == ["docaudit"]]
 
 
-def parsed(words):
-    """The command that these words call; raises what Typer raises for one that does not exist."""
+def split_call(words):
+    """The command that these words call, its names, and the words behind them."""
     command = typer.main.get_command(app)
+    names = []
     while hasattr(command, "commands"):
         name, *words = words
+        names.append(name)
         command = command.commands[name]
-    command.make_context(name, words)
+    return command, names, words
+
+
+def parsed(words):
+    """The command that these words call; raises what Typer raises for one that does not exist."""
+    command, names, words = split_call(words)
+    command.make_context(names[-1], words)
     return command
 
 
@@ -133,6 +142,16 @@ def test_commands_are_ones_that_docaudit_knows(path):
         assert all((ROOT / word).exists() for word in words if word.startswith("sample_models/")), (
             words
         )
+
+
+@pytest.mark.parametrize("path", [README, DOCS / "tutorial.md", *GUIDES], ids=name_of)
+def test_the_short_help_of_a_command_has_each_option_that_a_reader_is_led_to(path):
+    for call in docaudit_commands(path):
+        _, names, words = split_call(call)
+        short = CliRunner().invoke(app, [*names, "--help"]).output
+        for word in words:
+            option = word.partition("=")[0]
+            assert not option.startswith("--") or f"{option} " in short, call
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=name_of)

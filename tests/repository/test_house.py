@@ -4,9 +4,15 @@ import ast
 import re
 import subprocess
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer
+
+from audit.cli import app
+from audit.files import FIX_OUT, FORGET_OUT, SCAN_OUT
+from audit.report.revealed import PREVIEW
 
 ROOT = Path(__file__).parents[2]
 MOST_LINES = 600
@@ -54,6 +60,30 @@ def list_tracked(*options: str) -> list[str]:
     if listing.returncode:
         pytest.skip("not a work tree of git")
     return listing.stdout.splitlines()
+
+
+def default_folders() -> Iterator[Path]:
+    """Yield the folders that commands write into unless somebody names another."""
+    yield PREVIEW
+    commands = [typer.main.get_command(app)]
+    while commands:
+        command = commands.pop()
+        commands += vars(command).get("commands", {}).values()
+        for parameter in command.params:
+            folder = parameter.default
+            if isinstance(folder, Path) and folder != Path():
+                yield folder
+
+
+def test_git_leaves_out_whatever_a_command_writes_of_itself() -> None:
+    folders = {str(folder) for folder in default_folders()}
+    assert {SCAN_OUT, FORGET_OUT, FIX_OUT, "docaudit-demo", "references"} <= folders
+    list_tracked()
+    names = sorted(f"{folder}/record.json" for folder in folders)
+    listing = subprocess.run(
+        ["git", "check-ignore", *names], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert listing.stdout.splitlines() == names
 
 
 def test_binary_files_lie_only_where_their_kind_belongs() -> None:

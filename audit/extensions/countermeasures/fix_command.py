@@ -36,7 +36,7 @@ def fix(
             show_default=False,
         ),
     ],
-    only: Annotated[
+    names: Annotated[
         str | None,
         typer.Option(
             "--try",
@@ -90,13 +90,15 @@ def fix(
     if confirm is not None:
         _confirm(scanned, out, confirm)
     outcome = scanned.verdict.overall
-    if only is None and outcome != "violated":
+    if names is None and outcome != "violated":
         _refuse_unneeded(scanned)
-    names = tuple(dict.fromkeys(only.split(","))) if only else ()
+    chosen: tuple[str, ...] = ()
+    if names:
+        chosen = tuple(dict.fromkeys(names.split(",")))
     result: Fixed | None = None
     with console.Reporter() as progress:
         progress.stage(console.OPENING_MODEL)
-        for item in progress.follow(try_candidates(scanned, out, progress, names)):
+        for item in progress.follow(try_candidates(scanned, out, progress, chosen)):
             if isinstance(item, Tried):
                 console.say(_in_one_line(item, scanned))
             elif isinstance(item, Fixed):
