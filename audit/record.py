@@ -131,7 +131,7 @@ class AuditRecord:
             attack.
         shares: shares by attack, where the budget took a larger part.
         attacks: exactly one result for every attack asked for.
-        derived_by: the commands that made the target out of another one (a countermeasure), oldest
+        derived_by: titles of the countermeasures that made the target out of another model, oldest
             first.
         derived_from: the audited model that the target is an export of, and whether the export
             leaks more (`docaudit scan --derived-from`); None: the target was scanned on its own.

@@ -59,7 +59,7 @@ def demo(
             "not written: report.pdf; the warning above says what is missing (docaudit doctor)"
         )
     console.say(
-        f"In a pipeline, docaudit scan would have ended with exit code {verdict.exit_code} here."
+        f"In a pipeline, this scan would have ended with exit code {verdict.exit_code} here."
     )
     sample = out / demonstration.SAMPLE
     called = Called().at(MODEL_DIR=str(sample / demonstration.MODEL), DATA_DIR=str(sample / "data"))

@@ -59,11 +59,14 @@ class LimitUse:
         value: of the number itself; None where nothing was decided on one.
         reach: of the end of its interval that the policy looks at: at most 1 where the limit is
             met.
+        number: the number itself, of the method that decides; None where nothing was decided on
+            one, and in files of older versions.
     """
 
     outcome: str
     value: float | None = None
     reach: float | None = None
+    number: float | None = None
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -137,6 +140,19 @@ class MeasuredDefense:
                 return effect
         return None
 
+    def deciding_numbers(self, attack: str, metric: str) -> tuple[float, float] | None:
+        """Return the number that decides a limit before and after; None where either is unknown.
+
+        Each is of the method that decides in its scan.
+        """
+        for change in self.limits:
+            if (change.attack, change.metric) != (attack, metric):
+                continue
+            if change.before.number is None or change.after.number is None:
+                return None
+            return change.before.number, change.after.number
+        return None
+
 
 _MEASURED: TypeAdapter[MeasuredDefense] = TypeAdapter(MeasuredDefense)
 
@@ -190,7 +206,7 @@ def read(path: Path) -> MeasuredDefense:
         hint = "give the --out of docaudit defend"
         raise RecordError(f"{file_path}: {error.strerror or 'cannot be read'}", hint) from None
     except ValidationError:
-        hint = "give what this version of docaudit defend wrote"
+        hint = "measure again with this version of docaudit defend"
         problem = f"{file_path}: no comparison of a countermeasure on a model"
         raise RecordError(problem, hint) from None
 

@@ -10,10 +10,10 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from audit.beside import EVIDENCE_OPTION, OUT_OPTION, next_folder, with_new_folder, write_beside
 from audit.cards import SERVED
 from audit.defenses.remedy import Remedy
 from audit.errors import command_line, listed
-from audit.files import FORGET_OUT, SCAN_OUT
 from audit.policy import Verdict
 from audit.policy.reading import shipped_policies
 from audit.record import AuditRecord
@@ -27,10 +27,8 @@ SIZED_TASKS = ("intent-slots",)
 """Tasks whose models are trained anew: their sizes alone are taken from the audited model."""
 BASE = " --reference pretrained=BASE"
 """Names what a model was fine-tuned from, where nobody has said it."""
-
-
-EVIDENCE_OPTION = "--evidence"
-"""The option that names the folder of the evidence."""
+NEW = "OUT"
+"""Stands for the folder of a next scan where nobody knows that of the scan itself."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +61,27 @@ class Called:
             del options[place : place + 2]
         return replace(self, options=options, evidence="")
 
+    @property
+    def next_out(self) -> str:
+        """Return a folder for the next scan, beside that of the scan."""
+        folder = self.places.get("SCAN_DIR")
+        if folder is None:
+            return NEW
+        return next_folder(folder)
+
+    @property
+    def next_options(self) -> list[str]:
+        """Return the further options of the next scan, whose evidence lies beside the scan's."""
+        options = [*self.options]
+        if EVIDENCE_OPTION in options:
+            place = options.index(EVIDENCE_OPTION) + 1
+            options[place] = next_folder(options[place])
+        return options
+
+    def put_in(self, text: str) -> str:
+        """Put the places of the scan for the names in a text; scans in it write beside this one."""
+        return put_in(with_new_folder(text, self.next_out), self.places)
+
     def in_folder(self, folder: str) -> Called:
         """Return the same for a scan that lies in this folder, unless it has one."""
         return replace(self, places={"SCAN_DIR": folder, **self.places})
@@ -80,9 +99,8 @@ def put_into(verdict: Verdict, called: Called | None) -> Verdict:
     """Put places for the names in the commands that would decide limits."""
     if called is None:
         return verdict
-    places = called.places
     decisions = tuple(
-        replace(decision, remedy=put_in(decision.remedy, places)) for decision in verdict.decisions
+        replace(decision, remedy=called.put_in(decision.remedy)) for decision in verdict.decisions
     )
     return replace(verdict, decisions=decisions)
 
@@ -113,8 +131,8 @@ class Commands:
     called: Called
 
     def put_in(self, text: str) -> str:
-        """Put the places of the scan for the names in a text."""
-        return put_in(text, self.called.places)
+        """Put the places of the scan for the names in a text; see `Called.put_in`."""
+        return self.called.put_in(text)
 
     def of_remedy(self, remedy: Remedy) -> str:
         """Return the command that measures a remedy; empty where there is none."""
@@ -159,10 +177,8 @@ class Commands:
         words += ["--policy", self._policy]
         if not forgets:
             words += ["--budget", budget or record.budget, "--seed", str(record.seed)]
-        folder = self.called.places.get("SCAN_DIR")
-        if folder not in (None, SCAN_OUT, FORGET_OUT):
-            words += ["--out", folder]
-        return command_line(*words, *self._reference_words(), *self.called.options)
+        words += [OUT_OPTION, self.called.next_out]
+        return command_line(*words, *self._reference_words(), *self.called.next_options)
 
     def scan_that_can_pass(self, *, with_base: bool = False) -> str:
         """Return the scan again, with the least budget that can pass the policy.
@@ -181,8 +197,8 @@ class Commands:
 
     def scan_checkpoint(self) -> str:
         """Return the scan of the checkpoint behind a server, which holds the weights."""
-        words = ("scan", "CHECKPOINT_DIR", self._place("DATA_DIR"), "--policy", self._policy)
-        return command_line(*words)
+        words = ["scan", "CHECKPOINT_DIR", self._place("DATA_DIR"), "--policy", self._policy]
+        return command_line(*words, OUT_OPTION, self.called.next_out)
 
     def fix(self, *words: str, trains: bool = True) -> str:
         """Return the command that tries countermeasures.
@@ -196,7 +212,7 @@ class Commands:
             command += ["--policy", self._policy]
         if self.called.evidence and EVIDENCE_OPTION not in words:
             command += [EVIDENCE_OPTION, self.called.evidence]
-        line = command_line(*command)
+        line = write_beside(command_line(*command))
         # What is confirmed has been trained already, and nothing trains a served model.
         if not trains or self.is_served or "--confirm" in words:
             return line

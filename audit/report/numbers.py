@@ -156,9 +156,11 @@ def _cut_to_unit(value: float) -> float:
 def _format_end(end: float, value: float, form: Form, decimals: int, rounding: str) -> str:
     """Write an end of an interval, with more decimals where it would look equal to the value.
 
+    An end that three more do not tell from the value is written like it.
     `rounding`: rounding mode of `decimal`; empty rounds to the nearest.
     """
     scale = scale_of(form)
+    texts = []
     # Between a rounded value and its own digits an end would seem to lie on the other side.
     exact_value = math.isclose(round(scale * value, decimals), scale * value, abs_tol=1e-9)
     for count in range(decimals, decimals + 4):
@@ -167,10 +169,10 @@ def _format_end(end: float, value: float, form: Form, decimals: int, rounding: s
             shown = float(
                 (Decimal(repr(end)) * int(scale)).quantize(Decimal(1).scaleb(-count), rounding)
             )
-        text = _format_fixed(shown, count)
-        if end == value or not exact_value or text != _format_fixed(scale * value, count):
-            break
-    return text
+        texts.append(_format_fixed(shown, count))
+        if end == value or not exact_value or texts[-1] != _format_fixed(scale * value, count):
+            return texts[-1]
+    return texts[0]
 
 
 def interval(estimate: Estimate, form: Form, digits: int = 2) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from audit import record as records
+from audit.beside import OUT_OPTION, next_folder
 from audit.cards import DerivedFrom
 from audit.compare.conditions import differences
 from audit.compare.exports import derive
@@ -288,7 +289,7 @@ def _scan_of_audited(options: ScanOptions, audited: AuditedModel) -> str:
     model = "MODEL_DIR"
     if audited.arguments is not None:
         model = typed(audited.arguments.model_dir)
-    return command_line("scan", model, options.data_dir, "--out", audited.folder)
+    return command_line("scan", model, options.data_dir, OUT_OPTION, next_folder(audited.folder))
 
 
 def _sampling_of(record: AuditRecord) -> Sampling:

@@ -54,7 +54,7 @@ class ScanOptions:
             finds that it makes no difference, a model that answers holds its weights in it. "auto":
             bfloat16 for encoders on CUDA, and as `load_model` says for the others.
         defense: name of a countermeasure that the model is asked behind.
-        derived_by: what made the model out of another one.
+        derived_by: titles of the countermeasures that made the model out of another one.
         no_model: whether the text alone is audited.
         documents: bound of the units of member and held-out documents together.
         seconds: bound of the time of the attacks.

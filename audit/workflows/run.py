@@ -149,7 +149,7 @@ def _assemble(
     least = min(shares.values(), default=session.sampling.share)
     derived_by = options.derived_by
     if session.defense is not None:
-        derived_by = (*derived_by, session.defense.name)
+        derived_by = (*derived_by, session.defense.title)
     seconds = round(time.monotonic() - start.seconds, 3)
     return AuditRecord(
         schema_version=2,

@@ -75,7 +75,7 @@ def test_it_scans_what_is_in_the_wheel_ends_with_0_and_says_what_was_found_and_w
     assert "trained on 160 made-up receipts" in said
     assert f"{out.name}/report.html: " in said
     assert "docaudit scan MODEL_DIR DATA_DIR" in said
-    assert "docaudit scan would have ended with exit code 11 here" in said
+    assert "this scan would have ended with exit code 11 here" in said
     assert said.splitlines()[-1].startswith("UNDECIDED ")
 
 

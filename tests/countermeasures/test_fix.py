@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import example_answers as answers
+import example_records as examples
 import pytest
 from answering_checkpoints import make_donut
 from scanned_worlds import make_questions
@@ -29,7 +30,12 @@ from audit.extensions.countermeasures.fix import (
     find_candidates,
     read_scan,
 )
-from audit.extensions.countermeasures.fix_command import _with_references, next_step
+from audit.extensions.countermeasures.fix_command import (
+    _with_references,
+    closing_lines,
+    next_step,
+    show_fixed,
+)
 from audit.extensions.countermeasures.interface import RetrainedModel, TrainingDefense
 from audit.extensions.countermeasures.scans import count_baselines
 from audit.policy import load
@@ -266,7 +272,7 @@ def test_a_named_countermeasure_is_measured_without_scanning_the_model_again(
     before = records.read(tmp_path / "out" / "before")
     assert before.timing.resumed == before.timing.outcomes > 0
     assert records.read(tmp_path / "out" / "unlearned" / "after").derived_by == (
-        "docaudit defend unlearned",
+        "No training at all",
     )
     assert (tmp_path / "out" / "defences.html").exists()
 
@@ -293,6 +299,40 @@ def test_a_confirmation_needs_what_was_measured(scan, tmp_path):
     assert code == 2
     assert "no countermeasure was measured there" in output
     assert "opening the model" not in output
+
+
+@pytest.mark.parametrize(("after", "shown"), [(0.0, "0"), (-0.02, "0"), (1234.4, "1,234")])
+def test_the_table_shows_the_count_of_the_method_that_decides(
+    after, shown, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("COLUMNS", "120")
+    record, verdict, _ = examples.violated()
+    limit = LimitChange(
+        "reconstruction",
+        "values_identified",
+        LimitUse("violated", number=390.08),
+        LimitUse("undecided", number=after),
+    )
+    item = tried("dp:1", (), "undecided", tmp_path, record)
+    item = replace(item, comparison=replace(item.comparison, limits=(limit,)))
+    scanned = scanned_of(record, verdict, tmp_path)
+    monkeypatch.setattr(
+        "audit.extensions.countermeasures.fix.headline_limit",
+        lambda _: ("reconstruction", "values_identified"),
+    )
+    show_fixed(Fixed(scanned, (item,), {}, (), "standard"), tmp_path / "out")
+    assert f"390 → {shown} " in capsys.readouterr().out
+
+
+def test_the_last_lines_say_that_the_report_of_the_scan_was_drawn_again(tmp_path):
+    record, verdict, _ = answers.leaky()
+    best = tried("scrub", ("undecided",), "undecided", tmp_path, record)
+    fixed = Fixed(scanned_of(record, verdict, tmp_path), (best,), {}, (), "standard")
+    assert not any("report" in line for line in closing_lines(fixed))
+    report = tmp_path / "scan" / "report.pdf"
+    report.parent.mkdir()
+    report.touch()
+    assert f"The report of the scan shows what was tried, too: {report}" in closing_lines(fixed)
 
 
 class Strong(Unlearned):

@@ -94,9 +94,9 @@ def test_each_is_measured_and_compared_with_the_model_as_it_was(place, tmp_path,
     assert code == 0, output
     assert records.read(tmp_path / "before").derived_by == ()
     page = (tmp_path / "defences.html").read_text()
-    for defense, derived_by in ((Shouted, "shouted"), (Unlearned, "docaudit defend unlearned")):
+    for defense in (Shouted, Unlearned):
         folder = tmp_path / str(defense.name)
-        assert records.read(folder / "after").derived_by == (derived_by,)
+        assert records.read(folder / "after").derived_by == (defense.title,)
         found = json.loads((folder / "comparison.json").read_text())
         assert {"net", "net.paraphrased"} <= {
             row["metric"] for row in found["effects"] if row["paired"]
@@ -118,7 +118,7 @@ def test_a_scan_behind_it_says_so_under_either_spelling(place, tmp_path):
         "memorisation",
     )
     docaudit("scan", place / "model", place / "data", *given)
-    assert records.read(tmp_path / "out").derived_by == ("shouted",)
+    assert records.read(tmp_path / "out").derived_by == (Shouted.title,)
     for option in ("--defense", "--defence"):
         output, code = docaudit(
             "scan", place / "model", place / "data", option, "unlearned", "--out", tmp_path / "no"

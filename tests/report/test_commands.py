@@ -7,6 +7,7 @@ from pathlib import Path
 import example_records as examples
 import pytest
 
+from audit import record as records
 from audit.cards import NO_MODEL, SERVED
 from audit.defenses.remedy import Remedy
 from audit.policy.grounds import Remedy as Remedies
@@ -26,6 +27,12 @@ def called_with(**options):
     return ScanOptions(Path("my model"), Path("data"), Path("out"), **options).called("default")
 
 
+@pytest.fixture(autouse=True)
+def _no_folders(tmp_path, monkeypatch):
+    """Run in a folder without results."""
+    monkeypatch.chdir(tmp_path)
+
+
 def test_the_next_scan_repeats_what_the_scan_was_called_with():
     called = called_with(
         references={"pretrained": (Path("base"),), "baselines": (Path("b1"), Path("b2"))},
@@ -36,9 +43,9 @@ def test_the_next_scan_repeats_what_the_scan_was_called_with():
     assert shlex.split(commands_of(called, seed=7, budget="quick").scan("full")) == [
         *("docaudit", "scan", "my model", "data"),
         *("--policy", "default", "--budget", "full", "--seed", "7"),
-        *("--out", "out", "--reference", "pretrained=base"),
+        *("--out", "out-2", "--reference", "pretrained=base"),
         *("--reference", "baselines=b1", "--reference", "baselines=b2"),
-        *("--evidence", "private", "--device", "cpu", "--dtype", "float32"),
+        *("--evidence", "private-2", "--device", "cpu", "--dtype", "float32"),
     ]
 
 
@@ -50,9 +57,31 @@ def test_a_next_scan_tries_all_that_the_scan_left_out():
         assert option not in command
 
 
-def test_a_scan_into_the_usual_folder_names_none():
-    called = ScanOptions(Path("m"), Path("d"), Path("docaudit-report")).called()
-    assert "--out" not in commands_of(called).scan()
+@pytest.mark.parametrize("out", ["docaudit-report", "out", "a b"])
+@pytest.mark.parametrize("taken", [0, 1])
+def test_no_command_names_the_folder_of_the_scan_or_one_that_exists(out, taken):
+    called = ScanOptions(Path("m"), Path("d"), Path(out)).called()
+    for number in range(2, 2 + taken):
+        Path(f"{out}-{number}").mkdir()
+    commands = commands_of(called)
+    new = shlex.quote(f"{out}-{2 + taken}")
+    scans = [commands.scan(), commands.scan_that_can_pass(), commands.scan_checkpoint()]
+    again = remedy("another scan")
+    kinds = ("scan", "scan longer", "scan at full strength", "scan at full budget")
+    scans += [commands.of_remedy(dataclasses.replace(again, command=kind)) for kind in kinds]
+    scans.append(commands.put_in("docaudit scan MODEL_DIR DATA_DIR"))
+    for command in scans:
+        assert command.count("--out") == 1
+        assert f"--out {new}" in command
+
+
+def test_countermeasures_of_another_scan_get_a_folder_of_their_own(tmp_path):
+    record, verdict, _ = examples.violated()
+    for folder, seed in {"docaudit-fix/before": 1, "scanned": 2}.items():
+        Path(folder).mkdir(parents=True)
+        records.write(dataclasses.replace(record, seed=seed), Path(folder, "record.json"))
+    commands = Commands(record, verdict, Called({"SCAN_DIR": "scanned"}))
+    assert commands.fix("--try", "dp") == ("docaudit fix scanned --try dp --out docaudit-fix-2")
 
 
 def test_countermeasures_are_tried_on_the_folder_of_the_scan():
@@ -76,7 +105,11 @@ def remedy(effort):
     [
         ("x", "training again", "docaudit fix out --try dp --reference pretrained=BASE"),
         ("x", "a setting, without training", "docaudit fix out --try dp"),
-        (SERVED, "training again", "docaudit scan CHECKPOINT_DIR data --policy default"),
+        (
+            SERVED,
+            "training again",
+            "docaudit scan CHECKPOINT_DIR data --policy default --out out-2",
+        ),
         (SERVED, "a setting, without training", "docaudit fix out --try dp"),
     ],
 )
@@ -90,8 +123,10 @@ def test_a_start_is_asked_for_only_where_something_is_trained(family, effort, co
 def test_of_a_record_alone_names_stand_for_its_arguments():
     command = commands_of().scan()
     assert command.startswith("docaudit scan MODEL_DIR DATA_DIR --policy default")
-    assert left_to_put_in(command).startswith(
-        "put in for MODEL_DIR the folder of the model and for DATA_DIR the folder of the data set"
+    assert " --out OUT" in command
+    assert left_to_put_in(command) == (
+        "put in for MODEL_DIR the folder of the model, for DATA_DIR the folder of the data set and "
+        "for OUT a new folder"
     )
 
 

@@ -43,8 +43,8 @@ def comparison(
         LimitChange(
             "memorisation",
             "net",
-            LimitUse("violated", 8.0, 8.8),
-            LimitUse("x", after / 0.05, (after + 0.04) / 0.05),
+            LimitUse("violated", 8.0, 8.8, 0.4),
+            LimitUse("x", after / 0.05, (after + 0.04) / 0.05, after),
         ),
         only_before,
     )

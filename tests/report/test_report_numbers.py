@@ -113,6 +113,12 @@ def test_an_end_is_not_printed_like_the_estimate_from_which_it_differs() -> None
     assert numbers.interval(estimate(1.0, 1.0, 1.0), "share").replace(NBSP, " ") == "100 to 100 %"
 
 
+@pytest.mark.parametrize("step", [1e-13, 1e-9, 1e-5])
+def test_an_end_that_no_digit_tells_from_the_estimate_is_printed_like_it(step: float) -> None:
+    count = estimate(-160.0, -160.0 - step, -3.0)
+    assert numbers.between(count, "number") == "−160 to −3"
+
+
 def test_words_of_every_hundred_know_no_more_than_a_hundred() -> None:
     assert numbers.between(estimate(0.89, 0.62, 1.13), "points") == "62 to 100"
     assert numbers.between(estimate(-0.9, -1.2, 0.1), "points") == "−100 to 10"

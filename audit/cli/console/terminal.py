@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
+from audit.beside import write_beside
 from audit.errors import DocauditError, EngineError, printable
 from audit.failures import DEBUG, with_story
 from audit.progress import Progress, observed_by
@@ -97,7 +98,7 @@ def print_line(
         stderr: print on standard error.
     """
     console = make_console(stderr=stderr)
-    line = printable(text)
+    line = printable(write_beside(text))
     if _has_width(stderr=stderr):
         lead_width = len(console.render_str(lead).plain)
         line = fold_line(f"{' ' * lead_width}{line}", console.width)[lead_width:]
@@ -142,7 +143,7 @@ def show_commands(title: str, commands: Iterable[str], indent: int = 2) -> None:
         print_line(title)
     console = make_console()
     for command in commands:
-        line = " " * indent + printable(command)
+        line = " " * indent + printable(write_beside(command))
         if _has_width():
             line = fold_line(line, console.width - 2)
         console.print(escape(line.replace("\n", " \\\n")), soft_wrap=True)

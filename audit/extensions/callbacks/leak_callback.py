@@ -250,7 +250,7 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         failed = f", {len(self.failures)} failed" if self.failures else ""
         self._write_log(
             f"{counted}{failed}; the last, of step {last.step}, is {last.verdict.stamp}. None is an audit of the "
-            f"released model: docaudit scan it, with all documents and another seed than {self._quick.seed}"
+            f"released model: scan it, with all documents and another seed than {self._quick.seed}"
         )
         return control
 

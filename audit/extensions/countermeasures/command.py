@@ -24,7 +24,7 @@ from audit.defenses.interface import DEFENSES, query_defenses, refuse_unknown
 from audit.errors import UsageError, listed
 from audit.extensions.countermeasures import fix_command
 from audit.extensions.countermeasures.interface import TrainingDefense
-from audit.files import check_folder
+from audit.files import DEFENCE_OUT, check_folder
 from audit.policy.decision import word_of
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def defend(
     ],
     out: Annotated[
         Path, typer.Option(help="Folder for models, records and the comparison.")
-    ] = Path("docaudit-defence"),
+    ] = Path(DEFENCE_OUT),
     evidence: Evidence = None,
     policy: PolicyName = "default",
     reference: Pretrained = None,

@@ -17,7 +17,7 @@ from audit.files import FIX_OUT, check_folder
 from audit.report.labels import LABELS, UTILITY
 
 if TYPE_CHECKING:
-    from audit.compare.defended import Effect
+    from audit.compare.defended import Effect, MeasuredDefense
     from audit.extensions.countermeasures.fix import Fixed, Scanned, Tried
     from audit.workflows.options import ScanOptions
 
@@ -210,6 +210,11 @@ def closing_lines(result: Fixed) -> Iterator[str]:
         yield closing_line(commands)
     if result.files:
         yield f"Read {listed([*map(str, result.files)], 'and')}"
+    for name in ("report.pdf", "report.html"):
+        report = result.scanned.folder / name
+        if report.exists():
+            yield f"The report of the scan shows what was tried, too: {report}"
+            break
 
 
 def next_step(result: Fixed, out: Path) -> tuple[str, str] | None:
@@ -239,11 +244,23 @@ def _row(item: Tried, attack: str, metric: str) -> tuple[str, ...]:
         verdict = f"{verdict} ({item.n_exceeded})"
     return (
         item.label,
-        _change(comparison.effect(attack, metric), attack),
+        _leak(comparison, attack, metric),
         _change(useful, ""),
         verdict,
         minutes,
     )
+
+
+def _leak(comparison: MeasuredDefense, attack: str, metric: str) -> str:
+    """Write the number that decides a limit before and after.
+
+    That of the limit's first method where the comparison does not know which decides.
+    """
+    # Loads the remedies, which the help of all commands does without.
+    from audit.report.facts.recommend import show_deciding
+
+    deciding = show_deciding(comparison, attack, metric)
+    return deciding or _change(comparison.effect(attack, metric), attack)
 
 
 def _change(effect: Effect | None, attack: str) -> str:

@@ -5,7 +5,7 @@ One scan of the model as it is, one with each in place, and what differs.
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +155,8 @@ def _find_defenses(names: Sequence[str], settings: Mapping[str, Any] | None) -> 
     defenses = [DEFENSES[name] for name in names or DEFENSES]
     if settings and not any(map(_takes_settings, defenses)):
         raise UsageError(
-            f"{', '.join(settings)}: not of {', '.join(names)}", "docaudit defend dp takes settings"
+            f"{', '.join(settings)}: not of {', '.join(names)}",
+            "only the countermeasure dp takes settings",
         )
     return defenses
 
@@ -294,12 +295,15 @@ def use_of_limit(decision: Decision) -> LimitUse:
     """
     limit = decision.limit
     measured = decision.measured
-    if measured is None or limit.max is None or decision.about_text:
+    if measured is None:
         return LimitUse(decision.outcome)
+    unlimited = LimitUse(decision.outcome, number=measured.value)
+    if limit.max is None or decision.about_text:
+        return unlimited
     area = measured.is_area
     most = limit.max - 0.5 if area else limit.max
     if most <= 0:
-        return LimitUse(decision.outcome)
+        return unlimited
     bound = measured.pass_bound
     if area:
         value = abs(measured.value - 0.5)
@@ -307,7 +311,7 @@ def use_of_limit(decision: Decision) -> LimitUse:
     else:
         value = measured.value
         reach = value if limit.holds == "estimate" else bound.upper
-    return LimitUse(decision.outcome, max(0.0, value) / most, max(0.0, reach) / most)
+    return replace(unlimited, value=max(0.0, value) / most, reach=max(0.0, reach) / most)
 
 
 def effects_on_attacks(

@@ -154,7 +154,7 @@ def apply(
         )
         # Split models of the plain recipe say nothing about this one.
         references = {**references, "baselines": baselines, "splits": ()}
-    made_by = (f"docaudit defend {defense.name}",)
+    made_by = (defense.title,)
     return replace(after, model_dir=trained.model, references=references, derived_by=made_by)
 
 

@@ -38,7 +38,6 @@ class DpTraining(TrainingDefense):
     """
 
     name: ClassVar[str] = "dp"
-    title: ClassVar[str] = "Training with differential privacy"
     description: ClassVar[str] = "trained with differential privacy"
     baselines_like: ClassVar[bool] = False
     keeps_adapter: ClassVar[bool] = False
@@ -47,6 +46,14 @@ class DpTraining(TrainingDefense):
     options: DpOptions = field(default_factory=DpOptions)
     audited: Path | None = None
     proves: Proves | None = field(default=None, compare=False)
+
+    @property
+    def title(self) -> str:
+        """Return the title in a comparison, with the epsilon where one was chosen."""
+        title = "Training with differential privacy"
+        if self.options.epsilon is None:
+            return title
+        return f"{title} (epsilon {self.options.epsilon:g})"
 
     def with_settings(self, settings: dict[str, Any], options: ScanOptions) -> DpTraining:
         """Return the countermeasure with these settings, and the scan's seed.

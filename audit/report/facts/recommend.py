@@ -318,15 +318,18 @@ def _measured_effect(support: _Support) -> str:
 def _leak_change(violated: Sequence[Decision], best: MeasuredDefense) -> Iterator[str]:
     """Write the first exceeded limit's number before and after.
 
-    A difference is that of the method that decides, as the row of page one has it.
+    It is that of the method that decides, as the row of page one has it.
     """
     for decision in violated:
         limit = decision.limit
-        metric = text_of(limit.attack).metric(limit.metric)
-        used = _uses_of_limit(best, limit.attack, limit.metric)
-        if metric.form == "points" and limit.max is not None and used is not None:
-            values = [numbers.show(use * limit.max, metric.form) for use in used]
-            yield f"leak {values[0]} → {values[1]}"
+        text = text_of(limit.attack)
+        form = text.metric(limit.metric).form
+        change = show_deciding(best, limit.attack, limit.metric)
+        if change:
+            label = "leak"
+            if form != "points":
+                label = _lowered(text.short(limit.metric))
+            yield f"{label} {change}"
             return
         effect = best.effect(limit.attack, limit.metric)
         if effect is not None and isinstance(effect.after, Estimate):
@@ -334,25 +337,18 @@ def _leak_change(violated: Sequence[Decision], best: MeasuredDefense) -> Iterato
             return
 
 
-def _uses_of_limit(
-    comparison: MeasuredDefense, attack: str, metric: str
-) -> tuple[float, float] | None:
-    """Return how far a limit was used up before and after; None where either is not known."""
-    for change in comparison.limits:
-        if (change.attack, change.metric) == (attack, metric):
-            if change.before.value is None or change.after.value is None:
-                return None
-            return change.before.value, change.after.value
-    return None
+def _lowered(label: str) -> str:
+    """Return a label as it stands within a sentence; one in capitals stays."""
+    if label.isupper():
+        return label
+    return label[:1].lower() + label[1:]
 
 
 def _describe_shortly(effect: Effect) -> str:
     """Write the shortest label of a number, and the number before and after."""
     report = text_of(effect.attack) if effect.attack else UTILITY
     form = report.metric(effect.metric).form
-    label = report.short(effect.metric)
-    if not label.isupper():
-        label = label[:1].lower() + label[1:]
+    label = _lowered(report.short(effect.metric))
     if not effect.attack:
         label = f"usefulness: {label}"
     return f"{label} {show_value(effect.before, form)} → {show_value(effect.after, form)}"
@@ -433,16 +429,13 @@ def effect_sentence(comparison: MeasuredDefense, answered: Sequence[Finding]) ->
     before = word_of(comparison.verdict_before)
     after = word_of(comparison.verdict_after)
     changes.append(f"the verdict {before} → {after}")
-    command = f"docaudit defend {comparison.name}"
-    return f"Measured on this model with {command}: {', '.join(changes)}"
+    return f"Measured on this model. {comparison.title}: {', '.join(changes)}"
 
 
 def _describe_effect(effect: Effect) -> str:
     """Say how one number changed, in the words of its attack."""
     report = text_of(effect.attack) if effect.attack else UTILITY
-    label = report.label(effect.metric)
-    if not label.isupper():
-        label = label[:1].lower() + label[1:]
+    label = _lowered(report.label(effect.metric))
     form = report.metric(effect.metric).form
     change = f"{label} {show_value(effect.before, form)} → {show_value(effect.after, form)}"
     difference = effect.difference
@@ -450,6 +443,24 @@ def _describe_effect(effect: Effect) -> str:
         return change
     unsure = "" if difference.low > 0 or difference.high < 0 else ", no change shown"
     return f"{change} (change {numbers.between(difference, form)}{unsure})"
+
+
+def show_deciding(comparison: MeasuredDefense, attack: str, metric: str) -> str:
+    """Write the number that decides a limit before and after; empty where either is unknown.
+
+    A count is a whole number, and what lies below zero counts nothing.
+    """
+    deciding = comparison.deciding_numbers(attack, metric)
+    if deciding is None:
+        return ""
+    figure = text_of(attack).metric(metric)
+    shown = []
+    for value in deciding:
+        if figure.kind == "count":
+            shown.append(f"{max(0, round(value)):,}")
+        else:
+            shown.append(numbers.show(value, figure.form))
+    return " → ".join(shown)
 
 
 def show_value(item: Measurement | None, form: Form) -> str:
