@@ -133,7 +133,8 @@ def init(
     ] = None,
     assigned: Assigned = None,
     mask: Annotated[
-        Mask | None, typer.Option(help=HELP["init.mask"], show_default="not redacted")
+        Mask | None,
+        typer.Option(metavar="MASK", help=HELP["init.mask"], show_default="not redacted"),
     ] = None,
     provider_column: ProviderColumn = None,
     meaning: Annotated[
