@@ -1,9 +1,10 @@
 """Draw the pictures that README and the manual show, from a scan of a sample: `python docs/draw.py SCAN`.
 
-SCAN is what `docaudit scan sample_models/receipts/model sample_models/receipts/data --budget quick`
-wrote. It gives `pictures/sample-report.pdf`, `pictures/page-one.png`, which names the PDF by its
-SHA-256, `pictures/page-one-parts.png` with a number at each part, and `pictures/terminal.svg`, the
-last screen of `docaudit gate` on that record. Windows has no pseudo-terminals for the last one.
+`docs/walk.py` draws them from the first scan of the tutorial. SCAN is what `docaudit scan
+sample_models/receipts/model sample_models/receipts/data --budget quick` wrote. It gives
+`pictures/sample-report.pdf`, `pictures/page-one.png`, which names the PDF by its SHA-256,
+`pictures/page-one-parts.png` with a number at each part, and `pictures/terminal.svg`, the last
+screen of `docaudit gate` on that record. Windows has no pseudo-terminals for the last one.
 """
 
 from __future__ import annotations
@@ -50,9 +51,8 @@ DRAWN_FROM = "drawn-from"
 """The text of the PNG that holds the SHA-256 of its PDF."""
 
 
-def main() -> None:
-    """Draw every picture of the scan that is named."""
-    scan = Path(sys.argv[1]).resolve()
+def draw(scan: Path) -> None:
+    """Draw every picture of a scan."""
     PICTURES.mkdir(exist_ok=True)
     report = PICTURES / "sample-report.pdf"
     shutil.copyfile(scan / "report.pdf", report)
@@ -133,4 +133,4 @@ def svg(shown: str) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    draw(Path(sys.argv[1]).resolve())

@@ -3,7 +3,8 @@
 The blocks of `tutorial.md` run in their order, in an empty folder beside the samples. The `text`
 block behind a command takes its screen, and the page's table takes minutes and exit codes.
 `pictures/tutorial.json` keeps what tests need to print the screens again. `fixed-report.pdf` and
-`fixed-page-one.png` beside it are the report of the mended model. `python docs/walk.py --check`
+`fixed-page-one.png` beside it are the report of the mended model. `draw.py` draws the other
+pictures of README and the manual from the first scan. `python docs/walk.py --check`
 writes nothing: it fails where a command ends with another exit code than the page says.
 """
 
@@ -34,9 +35,16 @@ REPORT = DOCS / "pictures" / "fixed-report.pdf"
 PICTURE = REPORT.with_name("fixed-page-one.png")
 FIXED = Path("docaudit-fix", "dp-1")
 """Where `docaudit fix` puts the countermeasure of the page."""
+SCAN = "docaudit-report"
+"""Where the first scan of the page lies, and `SCANNED` its copy as it was."""
+SCANNED = "first-scan"
 SHOWN_EFFECT = ("reconstruction", "values_identified")
 """The effect that the table of `docaudit fix` shows; the comparison has many more."""
 COLUMNS = 80
+MEANT = (
+    "Minutes are processor time: on an idle computer you wait about as long, on a busy one longer."
+)
+"""What the minutes of the page are to somebody who waits."""
 _BLOCK = re.compile(r"(?<=```)(?P<kind>sh|text)\n(?P<body>.*?)(?=```\n)", re.DOTALL)
 _SCREEN = re.compile(r"(```text\n).*?(```\n)", re.DOTALL)
 _TABLE = re.compile(r"(<!-- measured -->\n).*?(<!-- end -->\n)", re.DOTALL)
@@ -54,7 +62,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Run:
-    """A step that was run; seconds of processor time, which other work slows down less."""
+    """A step that was run; seconds of processor time, as `MEANT` says."""
 
     command: str
     exit_code: int
@@ -109,6 +117,9 @@ def walk(steps: Sequence[Step], folder: Path) -> list[Run]:
     for step in steps:
         print(f"$ {step.command}", end="", file=sys.stderr)
         runs.append(run(step.command, folder))
+        if "docaudit scan" in step.command:
+            # `docaudit fix` draws the report again, with what it tried.
+            shutil.copytree(folder / SCAN, folder / SCANNED)
         print(runs[-1].screen, file=sys.stderr)
         (folder / "runs.json").write_text(json.dumps([vars(each) for each in runs]))
     return runs
@@ -144,7 +155,7 @@ def write_page(page: str, transcript: dict[str, Any]) -> str:
 
 def table_of(transcript: dict[str, Any]) -> str:
     """Return the page's table of minutes and exit codes."""
-    rows = ["", "| command | processor minutes | exit code |", "|---|---|---|"]
+    rows = ["", "| command | minutes | exit code |", "|---|---|---|"]
     for step in transcript["steps"]:
         name = " ".join(step["command"].splitlines()[-1].split()[:2])
         option = re.search(r" --(try|confirm) \S+", step["command"])
@@ -156,7 +167,7 @@ def table_of(transcript: dict[str, Any]) -> str:
     rows.append(f"| all | {total:.1f} | |")
     rows += [
         "",
-        f"Measured on a {transcript['machine']}, {transcript['date']}. A busy machine takes several times as long.",
+        f"Measured on a {transcript['machine']}, {transcript['date']}. {MEANT}",
         "",
     ]
     return "".join(f"{row}\n" for row in rows)
@@ -183,6 +194,14 @@ def draw_page_one(report: Path, picture: Path) -> None:
     save_drawn(Image.open(io.BytesIO(page_one(report, DPI))), report, picture)
 
 
+def draw_scan(scan: Path) -> None:
+    """Draw the pictures of README and the manual from the first scan of the walk."""
+    # Imported late, as above.
+    from draw import draw
+
+    draw(scan)
+
+
 def main() -> None:
     """Walk the page, and write it or compare it."""
     parser = argparse.ArgumentParser(description="Walk the tutorial and write its screens.")
@@ -203,6 +222,7 @@ def main() -> None:
     PAGE.write_text(write_page(page, transcript), encoding="utf-8")
     shutil.copyfile(folder / FIXED / "confirmed" / "report.pdf", REPORT)
     draw_page_one(REPORT, PICTURE)
+    draw_scan(folder / SCANNED)
 
 
 if __name__ == "__main__":

@@ -235,22 +235,22 @@ def reasons(plan: Plan) -> Iterator[str]:
 
 
 def costs_table(plan: Plan) -> Table:
-    """Tabulate trials, device hours and peak memory of every attack."""
+    """Tabulate trials, waiting time and peak memory of every attack."""
     rows: list[tuple[Cell, ...]] = []
     for cost in plan.costs:
         bound = "" if cost.exact else "at most "
         rows.append((cost.attack, f"{bound}{cost.trials}", *_cost_cells(cost)))
     if plan.total_seconds is not None:
-        hours = f"{plan.total_seconds / 3600:.3g}"
-        rows.append(("in all", "", hours, f"{plan.peak_memory / 1e9:.1f} GB"))
-    return "What a scan costs", ("attack", "trials", "device hours", "peak memory"), rows
+        waiting = console.duration(plan.total_seconds)
+        rows.append(("in all", "", waiting, f"{plan.peak_memory / 1e9:.1f} GB"))
+    return "What a scan costs", ("attack", "trials", "waiting time", "peak memory"), rows
 
 
 def _cost_cells(cost: Cost) -> tuple[str, str]:
-    """Write device hours and peak memory of an attack, or why it was not timed."""
+    """Write waiting time and peak memory of an attack, or why it was not timed."""
     if cost.seconds is None or cost.memory is None:
         return cost.inapplicable or cost.lacks or cost.untimed, "-"
-    return f"{cost.seconds / 3600:.3g}", f"{cost.memory / 1e9:.1f} GB"
+    return console.duration(cost.seconds), f"{cost.memory / 1e9:.1f} GB"
 
 
 def conclusion(plan: Plan, *, detailed: bool = True) -> str:
@@ -261,9 +261,13 @@ def conclusion(plan: Plan, *, detailed: bool = True) -> str:
     from audit.report.templates import render_text
     from audit.workflows.outlook import WANTED_POWER
 
+    waiting = ""
+    if plan.total_seconds is not None:
+        waiting = console.duration(plan.total_seconds)
     return render_text(
         "plan.txt",
         plan=plan,
+        waiting=waiting,
         long_seconds=LONG_SECONDS,
         wanted_power=WANTED_POWER,
         detailed=detailed,

@@ -16,6 +16,7 @@ from audit import policy as policies
 from audit.attacks.budget import SHARES, sample
 from audit.attacks.interface import why
 from audit.case import Case
+from audit.cli import console
 from audit.workflows.options import ScanOptions
 from audit.workflows.plan import at_most
 from audit.workflows.session import open_session
@@ -81,8 +82,8 @@ def test_a_model_s_trials_are_counted_and_timed_and_nothing_is_written(data, che
         if budget == "standard":
             assert seconds > 0
             assert memory > 100_000_000
-            assert "device hours peak memory" in shown
-            assert f"{seconds / 3600:.3g} {memory / 1e9:.1f} GB" in shown
+            assert "waiting time peak memory" in shown
+            assert f"{console.duration(seconds)} {memory / 1e9:.1f} GB" in shown
         else:
             assert seconds is memory is None
             assert (
