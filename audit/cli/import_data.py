@@ -292,9 +292,9 @@ def _show_data_set(
     titles = ("document", "split", "words", "fields", "questions")
     rows = list(door.preview(made.documents, with_text=asking.in_terminal()))
     console.show_table("As docaudit reads them", titles, rows)
-    _show_report(report, request.dst, in_place=in_place)
-    _show_todo(made.todo)
     without_model = model is None and request.options.redaction is not None
+    _show_report(report, request.dst, in_place=in_place, without_model=without_model)
+    _show_todo(made.todo)
     _show_next(report, request.dst, model, made, without_model=without_model)
     if not made.drawn and request.options.assigned is None and report.documents["heldout"]:
         note_unstated_assignment(request.dst / "manifest.toml")
@@ -495,8 +495,17 @@ def _show_next(
     console.show_commands(steps.title, [*first, *steps.commands])
 
 
-def _show_report(report: ImportReport, dst: Path, *, in_place: bool = False) -> None:
-    """Show the documents and fields of an import, and those that it could not find."""
+def _show_report(
+    report: ImportReport, dst: Path, *, in_place: bool = False, without_model: bool = False
+) -> None:
+    """Show the documents and fields of an import, and those that it could not find.
+
+    Args:
+        report: what was done.
+        dst: the new data set.
+        in_place: whether the source itself became the data set.
+        without_model: whether the text alone is to be audited: what a model asks for is left out.
+    """
     rows = list(_field_rows(report))
     if rows:
         titles = ("label", "fields", "exactly", "in another form", "roughly", "not found")
@@ -513,6 +522,9 @@ def _show_report(report: ImportReport, dst: Path, *, in_place: bool = False) -> 
     console.say(written)
     if report.without:
         console.say(f"The training documents are listed in {dst / NAMES_FILE}")
+    if without_model:
+        console.warn(*(text for text in report.warnings if text not in report.demands))
+        return
     sizes = {split: report.documents[split] for split in SPLITS}
     console.warn(*report.warnings)
     few = size_warning(sizes, is_drawn=report.is_drawn)

@@ -68,7 +68,8 @@ class ImportReport:
             no text.
         duplicates: groups of documents with equal images, which stay in one split.
         notes: other counts that an owner wants to know.
-        warnings: what must be true of the audited model, and what else the owner should read.
+        demands: what must be true of the audited model.
+        warnings: the same, and what else the owner should read.
         task: task of the manifest.
         is_drawn: whether docaudit drew the members.
         without: number of training documents that the owner's list left out, with their copies.
@@ -81,6 +82,7 @@ class ImportReport:
     loose: list[tuple[str, str, float]] = dataclasses.field(default_factory=list)
     duplicates: list[tuple[str, ...]] = dataclasses.field(default_factory=list)
     notes: Counter[str] = dataclasses.field(default_factory=Counter)
+    demands: tuple[str, ...] = ()
     warnings: list[str] = dataclasses.field(default_factory=list)
     task: TaskKind | None = None
     is_drawn: bool = False

@@ -239,6 +239,7 @@ class Importer(ABC):
         demands = divide.demands(division.rule, report.documents["member"], has_official=self.parts)
         report.documents["left out"] = len(pages) - len(splits)
         report.notes = +report.notes
+        report.demands = demands
         report.warnings = list(dict.fromkeys((*demands, *advice)))
         manifest = Manifest(
             1,
@@ -333,6 +334,7 @@ def _write_folder(
         manifests.write(draft, data_set.manifest, documents, data_set.demands)
         table = {"fields": report.fields, **vars(report)}
         del table["is_drawn"]  # the manifest says it
+        del table["demands"]  # they are among the warnings
         text = json.dumps(table, indent=2, ensure_ascii=False)
         (draft / REPORT_NAME).write_text(text + "\n", encoding="utf-8")
         if report.without:

@@ -348,6 +348,7 @@ def test_texts_for_an_audit_without_a_model(tmp_path: Path) -> None:
     assert [word.text for word in corpus.documents[0].words][:2] == ["Dear", "Ada,"]
     assert corpus.manifest.redaction is not None
     assert f"docaudit scan --no-model {root}" in ran.output.replace("\n", "")
+    assert "audited model" not in ran.output, "nobody audits one"
 
 
 ROWS = json.loads(Path("docs/reference/models.json").read_text())
