@@ -91,7 +91,17 @@ def recipients_sentence(facts: Facts, wording: str = "", only: str = "") -> str:
             name = wording or state
             if line.with_scores and name == "not tested":
                 name = "scores alone"
-            return words[name].format(who=who, Who=sentence_case(who))
+            knowledge = _knowledge_of(line)
+            return words[name].format(who=who, Who=sentence_case(who), knowledge=knowledge)
+    return ""
+
+
+def _knowledge_of(line: ReleaseFacts) -> str:
+    """Say what recipients have to know for the first leak that was shown to them."""
+    for attack in line.shown[:1]:
+        threat = text_of(attack).threat
+        if threat is not None and threat.in_short:
+            return LABELS["recipients"]["knowledge"].format(knowledge=threat.in_short)
     return ""
 
 

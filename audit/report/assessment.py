@@ -14,7 +14,7 @@ from audit.report import numbers
 from audit.report.coverage import NOT_STATED, describe_cost
 from audit.report.facts.definitions import Facts, QuestionFacts, title_of
 from audit.report.facts.questions import NEARLY
-from audit.report.kinds import VALUES, people_sentence
+from audit.report.kinds import VALUES, kind_label, people_sentence
 from audit.report.labels import LABELS
 
 WORDS = LABELS["assessment"]
@@ -160,6 +160,7 @@ def _matters(facts: Facts) -> Iterator[tuple[str, str]]:
     record = facts.record
     if not record.target.is_model or record.corpus.forgotten:
         return
+    yield from _data_matter(facts)
     yield TITLES["people"], people_sentence(facts) or WORDS["no people"]
     leaking = [row for row in facts.rows_on_model if row.leaks]
     if leaking:
@@ -179,6 +180,23 @@ def _matters(facts: Facts) -> Iterator[tuple[str, str]]:
         TITLES["holds"],
         WORDS["holds"].format(version=record.environment.docaudit),
     )
+    yield TITLES["article"], WORDS["article"]
+
+
+def _data_matter(facts: Facts) -> Iterator[tuple[str, str]]:
+    """Yield the kinds of personal data that the owner states beside those that were tried."""
+    tried = []
+    for kind in facts.kinds:
+        label = kind_label(kind)
+        if kind.of_member:
+            label = f"{label} ({kind.of_member:,})"
+        if kind.tried:
+            tried.append(label)
+    if not tried:
+        return
+    stated = ", ".join(facts.record.audit.data_categories)
+    words = WORDS["data" if stated else "no data"]
+    yield TITLES["data"], words.format(stated=f"“{stated}”", tried=", ".join(tried))
 
 
 def _after_measures(facts: Facts) -> str:

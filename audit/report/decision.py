@@ -311,9 +311,6 @@ def _leak_sentence(rows: Sequence[QuestionFacts]) -> str:
     for number, row in enumerate(rows, start=1):
         if row.method == NEARLY:
             sentences.append(NOTES["nearly"].format(row=number))
-    accesses = {row.access for row in rows}
-    if len(accesses) > 1 and "scores" in accesses:
-        sentences.append(NOTES["scores"])
     return " ".join(sentences)
 
 

@@ -53,7 +53,7 @@ MOST_OUTSIDE = 2
 MOST_FIGURES = 2
 """Figures of the decision report, one for an attack whose limit is violated: it keeps to 6 pages
 with these."""
-MOST_PLANNED = 3
+MOST_PLANNED = 2
 """Countermeasures of the decision report; the annex has all of them."""
 CHECKS = LABELS["guarantee"]
 """What planted secrets say about the guarantee."""

@@ -199,7 +199,7 @@ def _tried_text(row: QuestionFacts) -> str:
         return text
     # The method that decides leaves out values that resemble another document's, or that training
     # never named. So its count is shown, which is that of the row.
-    return f"{text}; {row.trained.n:,} count, in no other document"
+    return f"{text}; the {row.trained.n:,} in one document count"
 
 
 def _count_text(item: Estimate | None) -> str:

@@ -73,6 +73,12 @@ class Recommendation:
         return all(finding.aside and finding.attack in attacks for finding in self.findings)
 
     @property
+    def against(self) -> tuple[str, ...]:
+        """Return the titles of the attacks whose findings it answers, each once."""
+        attacks = dict.fromkeys(finding.attack for finding in self.findings if finding.attack)
+        return tuple(text_of(attack).title or attack for attack in attacks)
+
+    @property
     def in_short(self) -> str:
         """Return its name and its effect, as page one shows them."""
         return f"{self.remedy.name}. {self.effect}"
