@@ -256,8 +256,8 @@ def distance_of_weights(one: Path, other: Path) -> float | None:
     """Return the median relative distance of two checkpoints' tensors.
 
     It is 0 for the same weights, and about 1.4 for unrelated ones: the median, over the tensors
-    that are not equal, of the L2 norm of their difference over that of the larger one. So layers
-    which no training touched say nothing.
+    that differ, of the L2 norm of their difference over that of the larger one. So layers which no
+    training touched say nothing, rounded or not, unless there are no others.
 
     Returns:
         None when the checkpoints cannot be compared: `other` has less than `MIN_SHARED` of the
@@ -338,10 +338,11 @@ def _median_distance(distances: Sequence[float], n_tensors: int) -> float | None
     See `distance_of_weights`.
     """
     changed = [distance for distance in distances if distance]
+    trained = [distance for distance in changed if distance > NOISE]
     if len(distances) < max(1, MIN_SHARED * n_tensors):
         return None
     if changed:
-        return float(np.median(changed))
+        return float(np.median(trained or changed))
     return 0.0 if len(distances) >= n_tensors else None
 
 
@@ -357,14 +358,21 @@ def _open_tensors(folder: Path, opened: ExitStack) -> Mapping[str, _StoredTensor
 def _relative_distance(one: torch.Tensor, other: torch.Tensor) -> float:
     """Return the relative distance of two tensors of one shape.
 
-    0 where there is nothing to compare.
+    Both are brought into the coarser of their formats first, so that what an export rounded counts
+    as unchanged. 0 where there is nothing to compare.
     """
     if not (one.is_floating_point() and other.is_floating_point()):
         return 0.0
-    left = one.double()
-    right = other.double()
+    coarser = max(one.dtype, other.dtype, key=_rounding)
+    left = one.to(coarser).double()
+    right = other.to(coarser).double()
     length = max(float(left.norm()), float(right.norm()))
     return float((left - right).norm()) / length if length else 0.0
+
+
+def _rounding(number_format: torch.dtype) -> float:
+    """Return the relative distance of neighbouring numbers of a format."""
+    return torch.finfo(number_format).eps
 
 
 @dataclass(frozen=True)

@@ -364,19 +364,26 @@ def refuse_lost_training(options: ScanOptions, audited: AuditedModel) -> None:
     export = options.model_dir
     if is_address(export) or not export.is_dir() or is_adapter(export):
         return
+    bases = [*_bases(options, audited)]
     if _has_files_of_base(export, audited):
-        command = _merging(export, Path("BASE_DIR"), audited)
-        raise TargetError(*wording("lost_adapter", export=export, base="it had", command=command))
-    for base in _bases(options, audited):
+        # Without the folder of the audited adapter nothing says where its base is.
+        base = next(iter(bases), Path("BASE_DIR"))
+        raise _lost_adapter(export, base, audited)
+    for base in bases:
         shared = compare_weights(export, base)
         if shared is None or not shared.are_equal:
             continue
         if audited.had_adapter:
-            command = _merging(export, base, audited)
-            raise TargetError(*wording("lost_adapter", export=export, base=base, command=command))
+            raise _lost_adapter(export, base, audited)
         if shared.is_whole:
             command = command_of(options)
             raise TargetError(*wording("lost_training", export=export, base=base, command=command))
+
+
+def _lost_adapter(export: Path, base: Path, audited: AuditedModel) -> TargetError:
+    """Return the error that an export has the weights of a base alone."""
+    command = _merging(export, base, audited)
+    return TargetError(*wording("lost_adapter", export=export, base=base, command=command))
 
 
 def _has_files_of_base(export: Path, audited: AuditedModel) -> bool:

@@ -123,6 +123,26 @@ def test_one_epoch_is_enough_to_be_told_from_what_a_model_was_trained_from(learn
     refuse_a_near_copy(suspect, models[0], trained, corpus, None)
 
 
+@pytest.mark.parametrize("stored", ["float16", "bfloat16", "float16 in float32"])
+def test_an_export_of_an_adapter_is_no_start_although_most_of_it_was_only_rounded(
+    stored, checkpoints, tmp_path
+):
+    start = checkpoints("bert", "token-classification")
+    name = "model.safetensors"
+    shutil.copytree(start, tmp_path / "export")
+    number_format = getattr(torch, stored.split()[0])
+    weights = {key: tensor.to(number_format) for key, tensor in load_file(start / name).items()}
+    merged = [key for key in weights if "query.weight" in key]
+    assert 0 < len(merged) < len(weights) / 4
+    for key in merged:
+        weights[key] = 1.1 * weights[key]
+    if stored == "float16 in float32":
+        weights = {key: tensor.float() for key, tensor in weights.items()}
+    save_file(weights, tmp_path / "export" / name, metadata={"format": "pt"})
+    folders = [open_checkpoint(place) for place in (start, tmp_path / "export")]
+    assert refuse_the_target("pretrained", *folders) == pytest.approx(0.1, rel=0.1)
+
+
 def test_models_of_another_form_are_not_compared(checkpoints):
     tagger = checkpoints("layoutlm", "token-classification")
     masked = checkpoints("layoutlm", "mlm")
