@@ -522,6 +522,11 @@ def _show_report(
     console.say(written)
     if report.without:
         console.say(f"The training documents are listed in {dst / NAMES_FILE}")
+    _warn_of_report(report, without_model=without_model)
+
+
+def _warn_of_report(report: ImportReport, *, without_model: bool) -> None:
+    """Show what an import could not do, and of what a scan has too little."""
     if without_model:
         console.warn(*(text for text in report.warnings if text not in report.demands))
         return

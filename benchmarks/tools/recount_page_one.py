@@ -118,7 +118,11 @@ def _account_for_trials(scan: Scan, sheet: Sheet, row: Row, name: str) -> None:
     expected = [Expected(n_total)]
     if n_attacked != n_total:
         expected.insert(0, Expected(n_attacked))
-    if " count, " in tried[0] and row.reached is not None and row.reached.trained is not None:
+    if (
+        tried[0].rstrip().endswith(" count")
+        and row.reached is not None
+        and row.reached.trained is not None
+    ):
         expected.append(expected_counts(row.reached.trained)[1])
     definition = f"{unit} of training documents: tried, in all, counted in the row"
     start = row.start + tried.start()
@@ -340,7 +344,7 @@ def _account_for_limits(report: Report, sheet: Sheet) -> None:
     n_untested = sum(row.word == "Not tested" for row in report.outcomes)
     definition = "other limits of the policy that were not tested, of attacks that ran"
     expected = [Expected(n_untested - words["Not tested"])]
-    sheet.compare_pattern(r"and \d+ of attacks that ran", definition, expected)
+    sheet.compare_pattern(r"and \d+ more of attacks that ran", definition, expected)
     definition = "attacks that apply to the model and did not run"
     sheet.compare_pattern(r"run the \d+ attacks? not tested", definition, [Expected(len(not_run))])
 
@@ -410,6 +414,6 @@ def _leave_names(sheet: Sheet) -> None:
     sheet.leave(r"letters counts in row \d", "row that counts values nearly right", "name")
     sheet.leave(r"guessing: 50 %", "right pairs of a guess", "constant")
     sheet.leave(r"At most 5 % of such audits", "level of Holm's rule over all limits", "constant")
-    sheet.leave(r"Privacy audit DA-\S+ · [^·]*·", "number and day of the report", "name")
+    sheet.leave(r"Privacy audit DA-\S+ · \d+ \w+ \d+", "number and day of the report", "name")
     sheet.leave(HASH, "fingerprint", "name")
     sheet.leave(r"“[^”\n]*”", "words of the owner, or the policy's name", "name")

@@ -19,7 +19,7 @@ def test_an_alarm_is_the_first_action_of_page_one(name: str) -> None:
     record, _, policy = examples.CASES[name]()
     case = examples.judged(replace(record, checks=(ALARM,)), policy)
     text = page_one(case)
-    _, _, actions = text.partition("What to do")
+    _, _, actions = text.partition("until the limits are met")
     assert actions.split()[:5] == ["Put", "the", "names", "in", "order."]
     assert "Outputs 2 and 3 look swapped." in actions
     facts = facts_of(*case[:2])

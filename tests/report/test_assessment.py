@@ -11,7 +11,7 @@ from audit.policy import Limit
 from audit.record import Result
 from audit.report.assessment import AssessmentView, assessment_view
 from audit.report.facts.build import facts_of
-from audit.report.facts.definitions import ReturnedDocuments
+from audit.report.facts.definitions import KindFacts, ReturnedDocuments
 from audit.report.numbers import NBSP
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -55,7 +55,7 @@ def test_documents_that_gave_a_value_back_become_those_because_of_training() -> 
     assert "159 of 150 training documents hold a value that was tried" in sentence
     assert "138 of them gave one back" in sentence
     assert "3 of 160 did" in sentence
-    assert "memory opens the share that 137 are of all" in sentence
+    assert "137 of all are “because of training”" in sentence
 
 
 def test_values_with_wrong_letters_stand_beside_those_that_came_back_word_for_word() -> None:
@@ -80,8 +80,7 @@ def test_recognised_documents_stand_beside_the_share_of_pairs() -> None:
         facts, rows=(dataclasses.replace(row, decisions=decisions, deciding=area),)
     )
     (sentence,) = assessment_view(facts).counts
-    assert "score above all but one unseen document" in sentence
-    assert "Less what luck gives, that is 158 of 160." in sentence
+    assert "158 of 160 score above all but one unseen document" in sentence
 
 
 def test_means_are_named_only_where_a_leak_is_confirmed() -> None:
@@ -90,6 +89,26 @@ def test_means_are_named_only_where_a_leak_is_confirmed() -> None:
         NBSP, " "
     )
     assert "Means" not in dict(view_of(examples.passed()).matters)
+
+
+def test_the_kinds_that_the_owner_states_stand_beside_those_that_were_tried() -> None:
+    record, verdict, _ = examples.violated()
+    facts = facts_of(record, verdict)
+    kinds = (KindFacts("person", 3, True, of_member=40), KindFacts("code", 0, False))
+    stated = dataclasses.replace(record.audit, data_categories=("names", "purchases"))
+    record = dataclasses.replace(record, audit=stated)
+    facts = dataclasses.replace(facts, record=record, kinds=kinds)
+    matters = dict(assessment_view(facts).matters)
+    assert matters["Personal data"] == (
+        "Stated: “names, purchases”. Tried: people (40). Other kinds were not tested."
+    )
+
+
+def test_a_treatment_names_the_attacks_that_it_is_against() -> None:
+    record, verdict, _ = examples.violated()
+    action = facts_of(record, verdict).lifting_model[0]
+    assert action.against == ("Restoring blacked-out values",)
+    assert "Against: Restoring blacked-out values." in decision(examples.violated())
 
 
 def test_limits_that_the_owner_wrote_are_the_owners() -> None:

@@ -301,7 +301,7 @@ def test_the_findings_count_as_page_one_does(method):
     _, findings = Seen(decision(case)).text.split("Findings", 1)
     assert "231 of 301" in page_one(case)
     assert "3 of 299" in page_one(case)
-    assert "tried: 640 of 1,280 values; 301 count, in no other document" in page_one(case)
+    assert "tried: 640 of 1,280 values; the 301 in one document count" in page_one(case)
     assert "restored at least 231 of 301 values" in findings
     assert "restored 3 of 299 values" in findings
     assert "restored 5 of 301 values" in findings
