@@ -390,8 +390,14 @@ def _account_for_actions(sheet: Sheet) -> None:
 
 
 def _relative_changes(evidence: dict[str, Any]) -> list[Expected]:
-    """Return by how many per cent the leak and then the first usefulness changed."""
-    measured = [evidence, *evidence.get("useful", ())[:1]]
+    """Return by how many per cent the leak and then the first usefulness changed.
+
+    Where the file counts the attacker's failures, the leak is the rest.
+    """
+    leak = evidence
+    if evidence.get("of_failures"):
+        leak = {"before": 1 - evidence["before"], "after": 1 - evidence["after"]}
+    measured = [leak, *evidence.get("useful", ())[:1]]
     return [Expected(100 * abs(row["after"] - row["before"]) / row["before"]) for row in measured]
 
 
@@ -416,4 +422,7 @@ def _leave_names(sheet: Sheet) -> None:
     sheet.leave(r"At most 5 % of such audits", "level of Holm's rule over all limits", "constant")
     sheet.leave(r"Privacy audit DA-\S+ · \d+ \w+ \d+", "number and day of the report", "name")
     sheet.leave(HASH, "fingerprint", "name")
+    definition = "leaks that no limit is on, by the bounds of the record"
+    pattern = r"\d+ (?:measured findings? lies? outside|leaks? that no limit covers)"
+    sheet.leave(pattern, definition, "not in the journal", "outside the policy")
     sheet.leave(r"“[^”\n]*”", "words of the owner, or the policy's name", "name")
