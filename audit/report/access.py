@@ -136,7 +136,12 @@ def _cell(attack: str, cell: AccessCell) -> CellText:
     if cell.guessed is not None:
         share = numbers.show(cell.guessed, "share")
         notes.append(LABELS["access_without"]["guesses"].format(share=share))
-    return CellText(cell.state, STATES[cell.state], "; ".join(notes))
+    word = STATES[cell.state]
+    if cell.state == "not shown" and cell.outcome == "undecided":
+        # Something else than the limited number may speak for a leak, or too little was tried.
+        word = STATES["undecided"]
+        notes.remove(OUTCOMES["undecided"])
+    return CellText(cell.state, word, "; ".join(notes))
 
 
 def _number_text(attack: str, measured: Estimate) -> str:

@@ -14,6 +14,7 @@ from audit.cards import SERVED, AuditSheet
 from audit.measurements import Estimate
 from audit.policy import Limit
 from audit.record import Result
+from audit.report.access import access_view
 from audit.report.facts.attackers import AccessRow, Release, ReleaseFacts
 from audit.report.facts.build import facts_of
 from audit.report.html import html
@@ -116,6 +117,8 @@ def test_what_was_met_is_not_shown() -> None:
 def test_what_is_undecided_is_not_shown_and_says_so() -> None:
     cell = row_of(examples.wide(), "reconstruction").cells["weights"]
     assert (cell.state, cell.outcome) == ("not shown", "undecided")
+    (row,) = access_view(facts_of(*examples.wide()[:2])).rows
+    assert row.cells[0].word == "Undecided"
 
 
 def test_answers_that_come_back_are_shown_whoever_has_more() -> None:

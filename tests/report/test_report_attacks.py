@@ -79,6 +79,16 @@ def test_findings_call_for_the_remedies_that_answer_them(name: str) -> None:
         } < {*chosen}
 
 
+def test_the_first_two_remedies_are_against_all_exceeded_attacks() -> None:
+    """One against removed answers leaves membership exceeded, whatever ranks behind it."""
+    record, verdict, _ = answers.leaky()
+    exceeded = {item.limit.attack for item in verdict.decisions if item.outcome == "violated"}
+    first, second, *_ = recommend(record, verdict)
+    assert exceeded == {"memorisation", "membership"}
+    assert not exceeded <= first.lifts_exceeded
+    assert exceeded <= first.lifts_exceeded | second.lifts_exceeded
+
+
 def test_the_provenance_counts_questions_and_names_the_ocr_and_lifted_settings() -> None:
     record, verdict, policy = providers.held(providers.providers())
     target = dataclasses.replace(

@@ -103,7 +103,7 @@ def check_fix(params: dict[str, Any]) -> None:
         name, _, path = pair.partition("=")
         references[name] = [Path(path)]
     scanned = replace(scanned, options=replace(scanned.options, references=references))
-    names = params["only"].split(",") if params["only"] else ()
+    names = params["names"].split(",") if params["names"] else ()
     plan = Plan(scanned.options, scanned.policy, SILENT)
     candidates = fixing._requested(names, scanned)
     assert [*fixing._applicable(candidates, scanned, plan)], plan.left_out

@@ -73,6 +73,14 @@ class Recommendation:
         return all(finding.aside and finding.attack in attacks for finding in self.findings)
 
     @property
+    def lifts_exceeded(self) -> frozenset[str]:
+        """Return the attacks that exceed a limit, which it may end; empty if it limits access."""
+        if self.limits_access:
+            return frozenset()
+        exceeded = [item for item in self.findings if item.state == "violated" and not item.aside]
+        return frozenset(finding.attack for finding in exceeded)
+
+    @property
     def against(self) -> tuple[str, ...]:
         """Return the titles of the attacks whose findings it answers, each once."""
         attacks = dict.fromkeys(finding.attack for finding in self.findings if finding.attack)

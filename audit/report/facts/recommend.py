@@ -108,7 +108,8 @@ def recommend(
     most limits. Then come those against violations; among these the ones that may change the
     verdict, not those that only limit access. Then come the ones that leave a useful model, stand
     alone, and more surely meet the limits. Then come those that take little usefulness, answer more
-    limits and ask for less effort, in the order of the file.
+    limits and ask for less effort, in the order of the file. What is against an exceeded attack
+    that no earlier one is against moves forward.
 
     Args:
         record: the measurements.
@@ -134,7 +135,24 @@ def recommend(
             aside, *further = recommendation.rank
             rank = (aside, -n_decided, *further)
             recommendations.append(replace(recommendation, rank=rank))
-    return tuple(sorted(recommendations, key=lambda item: item.rank))
+    ranked = sorted(recommendations, key=lambda item: item.rank)
+    return tuple(_cover_exceeded(ranked))
+
+
+def _cover_exceeded(ranked: Sequence[Recommendation]) -> Iterator[Recommendation]:
+    """Yield remedies in their order, but next to the first what is against other exceeded attacks.
+
+    No verdict changes before all of them are answered. What only limits access answers none.
+    """
+    answered = set[str]()
+    later = []
+    for recommendation in ranked:
+        if not answered or recommendation.lifts_exceeded - answered:
+            answered |= recommendation.lifts_exceeded
+            yield recommendation
+        else:
+            later.append(recommendation)
+    yield from later
 
 
 def _count_decided(step: NextStep | None, recommendation: Recommendation) -> int:
