@@ -29,6 +29,8 @@ from audit.progress import Progress, observed_by
 if TYPE_CHECKING:
     from audit import record as records
     from audit.extensions.hub import fetch
+    from audit.policy import limits
+    from audit.workflows.options import ScanOptions
     from audit.workflows.scan import ScanResult
     from docaudit.types import AuditRecord, Corpus, Policy, Verdict
 
@@ -59,6 +61,7 @@ def scan(
     budget: Literal["quick", "standard", "full"] = "standard",
     only: Sequence[str] = (),
     references: Mapping[str, Place | Sequence[Place]] | None = None,
+    derived_from: Place | None = None,
     defense: str | None = None,
     seed: int = 0,
     fresh: bool = False,
@@ -88,6 +91,9 @@ def scan(
         only: the attacks to run; empty: all. Limits of all other attacks become undecided.
         references: folders of models that never saw the audited documents, by name ("pretrained",
             "auxiliary", "baselines", "splits").
+        derived_from: the record or folder of an audited model's scan, of which this model is an
+            export. Its trials and policy are taken. `out` is then "docaudit-export" by default, and
+            `record.derived_from.outcome` says whether the export leaks more.
         defense: a countermeasure that the model is asked behind.
         seed: the start of every random choice.
         fresh: start over, and ignore what an earlier scan left.
@@ -141,8 +147,11 @@ def scan(
         documents=documents,
         seconds=seconds,
         evidence_dir=None if evidence is None else Path(evidence),
+        derived_from=None if derived_from is None else Path(derived_from),
     )
     chosen, observer = load_policy(policy), _CallbackProgress(progress)
+    if derived_from is not None:
+        options, chosen = _as_audited(options, None if policy == "default" else chosen)
     check_folders(options)
     with network(allowed=False), observed_by(observer):
         observer.stage("opening the model and the data set")
@@ -151,6 +160,22 @@ def scan(
 
         result = run(options, chosen, observer)
     return replace(result, record=AuditRecord.of(result.record), verdict=Verdict.of(result.verdict))
+
+
+def _as_audited(
+    options: ScanOptions, policy: limits.Policy | None
+) -> tuple[ScanOptions, limits.Policy]:
+    """Return options and policy by which an export is scanned as the audited model was.
+
+    An argument at its default counts as one that nobody gave.
+    """
+    from audit.files import EXPORT_OUT, SCAN_OUT
+    from audit.workflows import exports
+
+    if options.out == Path(SCAN_OUT):
+        options = replace(options, out=Path(EXPORT_OUT))
+    exports.refuse_other_subjects(options, sweeps=False)
+    return exports.scan_as_audited(options, policy, exports.options_given(options))
 
 
 class _CallbackProgress(Progress):

@@ -165,16 +165,6 @@ def forget_check(
     _run(scan_options, policy, load_policy(policy), formats, verbose)
 
 
-FIXED = {
-    "seed": "--seed",
-    "budget": "--budget",
-    "only": "--only",
-    "attack_parameters": "--attack-parameters",
-    "defense": "--defence",
-}
-"""Parameters that the scan of the audited model fixes for its exports, beside its bounds."""
-
-
 def _as_audited(
     context: typer.Context, scan_options: ScanOptions, policy: str, checkpoints: str | None
 ) -> tuple[ScanOptions, Policy]:
@@ -182,27 +172,16 @@ def _as_audited(
     from audit.workflows import exports
     from audit.workflows.gate import load_policy
 
-    parameters = (*FIXED, "bounds", "out", "policy")
-    names = options.are_given(context, *parameters)
+    names = options.are_given(context, *exports.FIXED, "out", "policy")
+    # Bounds of documents and of time are one parameter of the command.
+    names += exports.options_given(scan_options)
     if "out" not in names:
         scan_options = replace(scan_options, out=Path(EXPORT_OUT))
     exports.refuse_other_subjects(scan_options, checkpoints is not None)
-    values: dict[str, object] = {}
-    for name, option in FIXED.items():
-        if name in names:
-            values[option] = getattr(scan_options, name)
-    if "bounds" in names:
-        values["--documents"] = scan_options.documents
-        values["--time"] = scan_options.seconds
-    assert scan_options.derived_from is not None
-    audited = exports.read_audited(scan_options.derived_from)
     requested = None
     if "policy" in names:
         requested = load_policy(policy)
-    loaded_policy = exports.policy_of(audited, requested, exports.command_of(scan_options))
-    if loaded_policy is None:
-        loaded_policy = load_policy(policy)
-    return exports.as_audited(scan_options, audited, values), loaded_policy
+    return exports.scan_as_audited(scan_options, requested, names)
 
 
 def _name_of(policy: Policy) -> str:

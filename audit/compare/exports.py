@@ -3,9 +3,11 @@
 Method: methods/index.md#exports-of-an-audited-model.
 """
 
+import re
+
 from audit.cards import DerivedFrom, ExportNumber, ExportOutcome
 from audit.compare.comparison import Comparison, MetricChange
-from audit.compare.conditions import other_reference, why_missing
+from audit.compare.conditions import NEW, OLD, other_reference, why_missing
 from audit.compare.scans import CHANCE, ScanPair
 from audit.measurements import Estimate, Unresolved
 from audit.policy.facts import facts_on
@@ -13,6 +15,10 @@ from audit.policy.limits import Limit
 from audit.policy.reasons import reason_of
 from audit.policy.rules import hindrance
 
+AUDITED = "the audited model"
+"""What sentences on an export call the earlier scan."""
+EXPORT = "the export"
+"""What they call the later scan."""
 SHARE_OF_LIMIT = 0.5
 """Part of what a limit of the policy accepts, from no leak to the limit, within which growth still
 counts as no more."""
@@ -32,7 +38,7 @@ def derive(pair: ScanPair, comparison: Comparison, record_sha256: str) -> Derive
         record_sha256: digest of the file of the audited model's record.
     """
     numbers = []
-    notes = [*comparison.notes]
+    notes = [in_words(note) for note in comparison.notes]
     for change in comparison.changes:
         if not change.attack and change.outcome == "worse":
             notes.append(_note_less_useful(change))
@@ -73,8 +79,13 @@ def _number_of(change: MetricChange, pair: ScanPair) -> ExportNumber:
         paired=change.paired,
         margin=margin,
         is_lost=change.lost,
-        reason=reason,
+        reason=in_words(reason),
     )
+
+
+def in_words(text: str) -> str:
+    """Return a sentence of a comparison with the names of an audited model and its export."""
+    return re.sub(rf"\b{NEW}\b", EXPORT, re.sub(rf"\b{OLD}\b", AUDITED, text))
 
 
 def _bears_margin(change: MetricChange, pair: ScanPair) -> bool:

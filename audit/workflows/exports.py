@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from audit import record as records
 from audit.beside import OUT_OPTION, next_folder
 from audit.cards import DerivedFrom
 from audit.compare.conditions import differences
-from audit.compare.exports import derive
+from audit.compare.exports import AUDITED, EXPORT, derive, in_words
 from audit.compare.scans import compare_pair, pair_scans
 from audit.corpus.manifest import load as load_corpus
 from audit.engine.interface import Progress
@@ -30,16 +30,27 @@ from audit.targets.checkpoint.content import (
 )
 from audit.workflows import wording
 from audit.workflows.arguments import read_arguments
+from audit.workflows.gate import load_policy
 from audit.workflows.options import REFERENCES_FOLDER, ScanOptions
 from audit.workflows.sampling import Sampling
 
 if TYPE_CHECKING:
     from audit.workflows.session import Session
 
+FIXED = {
+    "seed": "--seed",
+    "budget": "--budget",
+    "only": "--only",
+    "documents": "--documents",
+    "seconds": "--time",
+    "attack_parameters": "--attack-parameters",
+    "defense": "--defence",
+}
+"""Options that the scan of the audited model fixes for its exports, as commands name them."""
 PRETRAINED = "pretrained"
 """The reference that the audited model was fine-tuned from."""
-NAMES = ("the audited model", "the export")
-"""Names of both scans in sentences."""
+DEFAULT_POLICY = "default"
+"""The policy of an export where neither the audited model's record nor anybody names one."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +119,35 @@ def refuse_other_subjects(options: ScanOptions, sweeps: bool) -> None:
         if is_given:
             alone = replace(options, model_dir=Path("EXPORT_DIR"))
             raise UsageError(*wording("export_alone", option=option, command=command_of(alone)))
+
+
+def scan_as_audited(
+    options: ScanOptions, policy: Policy | None, names: Collection[str]
+) -> tuple[ScanOptions, Policy]:
+    """Return options and policy by which an export is scanned as the audited model was.
+
+    Args:
+        options: options as somebody gave them, with `derived_from`.
+        policy: policy that somebody asks for; None: nobody does.
+        names: options that somebody gave, of any; those in `FIXED` must be as in the scan of the
+            audited model.
+
+    Raises:
+        DocauditError: the scans cannot be compared; the message has the command that can.
+    """
+    assert options.derived_from is not None
+    audited = read_audited(options.derived_from)
+    loaded_policy = policy_of(audited, policy, command_of(options))
+    if loaded_policy is None:
+        loaded_policy = load_policy(DEFAULT_POLICY)
+    values = {option: getattr(options, name) for name, option in FIXED.items() if name in names}
+    return as_audited(options, audited, values), loaded_policy
+
+
+def options_given(options: ScanOptions) -> list[str]:
+    """List the options of `FIXED` that are not at their defaults, where nothing else tells."""
+    defaults = ScanOptions(options.model_dir, options.data_dir, options.out)
+    return [name for name in FIXED if getattr(options, name) != getattr(defaults, name)]
 
 
 def policy_of(audited: AuditedModel, given: Policy | None, command: str) -> Policy | None:
@@ -211,6 +251,9 @@ def _refuse_unfit(options: ScanOptions, audited: AuditedModel) -> None:
         raise RecordError(
             *wording("no_audited_model", record=audited.path, what=what, command=command)
         )
+    if not record.completed:
+        command = _scan_of_audited(options, audited)
+        raise RecordError(*wording("no_numbers", record=audited.path, command=command))
     if options.out.resolve() == audited.folder.resolve():
         command = command_of(options, out=EXPORT_OUT)
         raise UsageError(*wording("over_audited", out=options.out, command=command))
@@ -234,18 +277,9 @@ def _refuse_other_options(
     options: ScanOptions, taken: ScanOptions, record: AuditRecord, given: Mapping[str, object]
 ) -> None:
     """Refuse an option that somebody gave and that the audited model's scan had otherwise."""
-    seconds = None
+    fixed = {option: getattr(taken, name) for name, option in FIXED.items()}
     if record.bounds is not None:
-        seconds = record.bounds.seconds
-    fixed: dict[str, object] = {
-        "--seed": taken.seed,
-        "--budget": taken.budget,
-        "--only": taken.only,
-        "--documents": taken.documents,
-        "--time": seconds,
-        "--attack-parameters": taken.attack_parameters,
-        "--defence": taken.defense,
-    }
+        fixed["--time"] = record.bounds.seconds
     for option, value in given.items():
         if value != fixed[option]:
             raise UsageError(
@@ -267,6 +301,8 @@ def _in_words(value: object) -> str:
         return "all attacks"
     if isinstance(value, tuple):
         return ", ".join(value)
+    if isinstance(value, float):
+        return f"{value:g} s"
     return str(value)
 
 
@@ -277,7 +313,7 @@ def open_export(session: Session, audited: AuditedModel) -> Session:
         RecordError: the scans cannot be compared.
     """
     session = replace(session, sampling=_sampling_of(audited.record))
-    problems = differences(audited.record, _foreseen(session, audited.record), NAMES)
+    problems = differences(audited.record, _foreseen(session, audited.record), (AUDITED, EXPORT))
     if problems:
         command = _scan_of_audited(session.options, audited)
         raise RecordError(problems, *wording("other_trials", command=command))
@@ -458,5 +494,5 @@ def _incomparable(audited: AuditedModel, error: RecordError) -> DerivedFrom:
         model_sha256=earlier.target.sha256,
         scanned=earlier.timing.started,
         docaudit=earlier.environment.docaudit,
-        incomparable="; ".join(error.problems),
+        incomparable=in_words("; ".join(error.problems)),
     )

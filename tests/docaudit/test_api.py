@@ -44,7 +44,6 @@ def test_every_option_of_the_command_is_an_argument_with_the_same_default():
     names = {"reference": "references"}
     shown_only = {
         "checkpoints",
-        "derived_from",  # takes all other options from a record
         "formats",
         "verbose",
         "no_model",

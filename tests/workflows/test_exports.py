@@ -138,7 +138,9 @@ def test_records_without_values_of_units_are_compared_by_their_intervals(tmp_pat
 def test_scans_that_cannot_be_compared_keep_the_record_and_pass_nothing(tmp_path, policy):
     old, scores = scored(0.0)
     record = compared(tmp_path, policy, (replace(old, seed=3), scores), (old, scores))
-    assert record.derived_from.incomparable == "the seed differs: OLD 3, NEW 0"
+    assert record.derived_from.incomparable == (
+        "the seed differs: the audited model 3, the export 0"
+    )
     assert verdict_on(record, policy).exit_code == 11
 
 
