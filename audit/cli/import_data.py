@@ -529,7 +529,12 @@ def _warn_of_report(report: ImportReport, *, without_model: bool) -> None:
     """Show what an import could not do, and of what a scan has too little."""
     if without_model:
         console.warn(*(text for text in report.warnings if text not in report.demands))
-        return
+    else:
+        _warn_of_audit(report)
+
+
+def _warn_of_audit(report: ImportReport) -> None:
+    """Warn of what keeps the audit of a model from a verdict."""
     sizes = {split: report.documents[split] for split in SPLITS}
     console.warn(*report.warnings)
     few = size_warning(sizes, is_drawn=report.is_drawn)
