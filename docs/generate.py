@@ -35,6 +35,7 @@ FORMS = {
     "share": "share, from 0 to 1; reports print percent",
     "points": "difference of two shares, from -1 to 1; reports print points",
     "ratio": "ratio; 1 is no difference",
+    "count": "count; reports print whole numbers",
     "number": "number as it is",
 }
 TASKS = {

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Form = Literal["share", "points", "ratio", "number"]
+Form = Literal["share", "points", "ratio", "count", "number"]
 """share: printed in percent; points: in hundredths; ratio and number: as they are."""
 
 

@@ -180,7 +180,7 @@ class Metric(StrictModel):
     @property
     def form(self) -> Form:
         """Return the form in which the metric's values are printed."""
-        return self.kind if self.kind in ("share", "points", "ratio") else "number"
+        return self.kind if self.kind in ("share", "points", "ratio", "count") else "number"
 
     @property
     def upper(self) -> float | None:

@@ -117,7 +117,7 @@ def _documents_sentence(facts: Facts, row: QuestionFacts) -> Iterator[str]:
     yield WORDS["documents"].format(
         title=title_of(row.attack),
         of_declared=facts.record.corpus.documents.get("member", 0),
-        because=numbers.bare(counted.value, "number"),
+        because=numbers.bare(counted.value, "count"),
         returned=row.returned,
     )
 
@@ -129,7 +129,7 @@ def _recognised_sentence(row: QuestionFacts) -> Iterator[str]:
         return
     yield WORDS["recognised"].format(
         title=title_of(row.attack),
-        n=numbers.bare(counted.value, "number"),
+        n=numbers.bare(counted.value, "count"),
         total=_total_of(counted),
     )
 

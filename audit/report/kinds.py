@@ -97,7 +97,7 @@ def _estimated_sum(row: QuestionFacts) -> Iterator[str]:
     counted = row.held_against(VALUES)
     if counted is None or counted.total is None or counted.n >= counted.total:
         return
-    yield LABELS["kinds"]["estimate"].format(amount=numbers.amount(counted, "number"))
+    yield LABELS["kinds"]["estimate"].format(amount=numbers.amount(counted, "count"))
 
 
 def people_sentence(facts: Facts) -> str:

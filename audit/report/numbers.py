@@ -17,7 +17,15 @@ SMALLEST = 1e-4
 audited)."""
 AREA_DECIMALS = 2
 """Decimals that an area's interval has at least."""
-UNIT_LABELS: dict[Form, str] = {"share": "%", "points": "points", "ratio": "", "number": ""}
+UNIT_LABELS: dict[Form, str] = {
+    "share": "%",
+    "points": "points",
+    "ratio": "",
+    "count": "",
+    "number": "",
+}
+WHOLE_DIGITS = 2
+"""Digits up to which a count is written as a whole number; more tell it from a limit."""
 
 
 def plain(value: float, digits: int = 2) -> str:
@@ -68,6 +76,8 @@ def scale_of(form: Form) -> float:
 
 def _decimals_in_form(value: float, form: Form, digits: int) -> int:
     """Return the decimals to print `value` with: a share under 1 is never rounded up to 100 %."""
+    if form == "count" and digits <= WHOLE_DIGITS:
+        return 0
     for count in range(digits, digits + 5):
         decimals = _decimals(scale_of(form) * value, count)
         if form != "share" or value == 1 or _format_fixed(100 * value, decimals) != "100":
@@ -77,7 +87,14 @@ def _decimals_in_form(value: float, form: Form, digits: int) -> int:
 
 def bare(value: float, form: Form, digits: int = 2) -> str:
     """Write a value in its form, as "62" for a share of 0.62, without its unit."""
-    return _format_fixed(scale_of(form) * value, _decimals_in_form(value, form, digits))
+    return _format_in_form(scale_of(form) * value, form, _decimals_in_form(value, form, digits))
+
+
+def _format_in_form(value: float, form: Form, decimals: int) -> str:
+    """Write a scaled value with `decimals` decimals; a count that rounds to none is "0"."""
+    if form == "count" and not decimals and not round(value):
+        return "0"
+    return _format_fixed(value, decimals)
 
 
 def show(value: float, form: Form, digits: int = 2) -> str:
@@ -169,7 +186,7 @@ def _format_end(end: float, value: float, form: Form, decimals: int, rounding: s
             shown = float(
                 (Decimal(repr(end)) * int(scale)).quantize(Decimal(1).scaleb(-count), rounding)
             )
-        texts.append(_format_fixed(shown, count))
+        texts.append(_format_in_form(shown, form, count))
         if end == value or not exact_value or texts[-1] != _format_fixed(scale * value, count):
             return texts[-1]
     return texts[0]

@@ -207,7 +207,7 @@ def _count_text(item: Estimate | None) -> str:
     if item is None:
         return ""
     if item.total is not None:
-        return numbers.amount(item, "number")
+        return numbers.amount(item, "count")
     if numbers.exact_count(item) is not None:
         return f"{numbers.reached(item)} ({numbers.show(item.value, 'share')})"
     if item.value > 1:

@@ -44,7 +44,7 @@ ROW_HEIGHT = 1.9
 TITLE_WIDTH = 38
 """Letters of a line of a panel's title."""
 USEFULNESS = "What the model is good for"
-FORM_WORDS = {"share": "per cent", "points": "points", "ratio": "factor", "number": ""}
+FORM_WORDS = {"share": "per cent", "points": "points", "ratio": "factor", "count": "", "number": ""}
 """What an upright axis says of numbers of a form."""
 
 

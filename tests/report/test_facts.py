@@ -28,7 +28,7 @@ from audit.report.verdicts import Judged, render
 NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w.]*\d)")
 IDENTITY = re.compile(r"DA-\S+|\b[0-9a-f]{16,64}\b")
 """The number of a report, and fingerprints of files."""
-FORMS: tuple[Form, ...] = ("share", "points", "ratio", "number")
+FORMS: tuple[Form, ...] = ("share", "points", "ratio", "count", "number")
 OF_TEMPLATES = {
     "95",
     "5",

@@ -119,6 +119,23 @@ def test_an_end_that_no_digit_tells_from_the_estimate_is_printed_like_it(step: f
     assert numbers.between(count, "number") == "−160 to −3"
 
 
+@pytest.mark.parametrize(
+    ("value", "digits", "printed"),
+    [(-0.02, 2, "0"), (0.4, 2, "0"), (8.2, 2, "8"), (8.2, 3, "8.20"), (1234.4, 2, "1,234")],
+)
+def test_a_count_is_whole_unless_more_digits_tell_it_from_a_limit(
+    value: float, digits: int, printed: str
+) -> None:
+    assert numbers.bare(value, "count", digits) == printed
+
+
+def test_a_count_above_its_limit_is_not_printed_like_it() -> None:
+    count = estimate(8.2, -0.02, 9.6)
+    digits = numbers.distinct_digits(count, 8, "count")
+    assert numbers.bare(8.2, "count", digits) != numbers.limit_number(8, "count")
+    assert numbers.between(count, "count") == "0 to 10"
+
+
 def test_words_of_every_hundred_know_no_more_than_a_hundred() -> None:
     assert numbers.between(estimate(0.89, 0.62, 1.13), "points") == "62 to 100"
     assert numbers.between(estimate(-0.9, -1.2, 0.1), "points") == "−100 to 10"

@@ -464,21 +464,12 @@ def _describe_effect(effect: Effect) -> str:
 
 
 def show_deciding(comparison: MeasuredDefense, attack: str, metric: str) -> str:
-    """Write the number that decides a limit before and after; empty where either is unknown.
-
-    A count is a whole number, and what lies below zero counts nothing.
-    """
+    """Write the number that decides a limit before and after; empty where either is unknown."""
     deciding = comparison.deciding_numbers(attack, metric)
     if deciding is None:
         return ""
-    figure = text_of(attack).metric(metric)
-    shown = []
-    for value in deciding:
-        if figure.kind == "count":
-            shown.append(f"{max(0, round(value)):,}")
-        else:
-            shown.append(numbers.show(value, figure.form))
-    return " → ".join(shown)
+    form = text_of(attack).metric(metric).form
+    return " → ".join(numbers.show(value, form) for value in deciding)
 
 
 def show_value(item: Measurement | None, form: Form) -> str:
