@@ -98,6 +98,19 @@ def test_limits_that_do_not_fit_are_counted_and_the_verbose_form_names_them(monk
     assert len(shown.rpartition("measured ")[2].splitlines()) <= 11
 
 
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_an_option_stays_on_the_line_of_its_value(width, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", str(width))
+    command = (
+        "docaudit scan a-model some-data --policy default --no-model --seed 0 --out a/folder-2"
+    )
+    console.show_commands("", [command])
+    shown = capsys.readouterr().out
+    assert re.sub(r" \\\n +", " ", shown).strip() == command
+    for line in shown.splitlines():
+        assert not re.search(r"--(policy|seed|out) \\$", line)
+
+
 def test_a_folded_command_can_be_copied_into_a_shell(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "60")
     record, verdict, _ = example_records.violated()

@@ -6,6 +6,7 @@ import errno
 import gc
 import io
 import os
+import re
 import sys
 import textwrap
 import time
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 LOG_WIDTH = 200
 MOST_PROBLEMS = 200
 """Problems of one error that are printed."""
+_OPTION = re.compile(r" (?P<option>--[\w-]+) (?=[^\s-])")
+"""An option before its value."""
+_JOINT = "\N{WORD JOINER}"
+"""Stands for a blank at which no line is broken."""
 before_printing: list[Callable[[], None]] = []
 """Called before a line is printed: a bar of progress is taken away."""
 
@@ -137,7 +142,8 @@ def write(text: str) -> None:
 def show_commands(title: str, commands: Iterable[str], indent: int = 2) -> None:
     """Print commands behind blanks.
 
-    One that is folded can be copied, as its lines end as a shell wants.
+    One that is folded can be copied, as its lines end as a shell wants. An option stays on the line
+    of its value.
     """
     if title:
         print_line(title)
@@ -145,7 +151,8 @@ def show_commands(title: str, commands: Iterable[str], indent: int = 2) -> None:
     for command in commands:
         line = " " * indent + printable(write_beside(command))
         if _has_width():
-            line = fold_line(line, console.width - 2)
+            joined = _OPTION.sub(f" \\g<option>{_JOINT}", line)
+            line = fold_line(joined, console.width - 2).replace(_JOINT, " ")
         console.print(escape(line.replace("\n", " \\\n")), soft_wrap=True)
 
 
