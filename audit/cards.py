@@ -444,10 +444,10 @@ class ExportNumber:
         change = f"{sizes}, change {format_change(self.difference)}"
         if not self.paired:
             change = f"{change}, not paired"
-        if self.margin is None:
+        if self.margin is None or self.outcome == "more":
             return change
-        allowed = format_number(self.margin)
-        return f"{change}, at most {format_number(self.upper)}, and {allowed} counts as no more"
+        bound = f"it grew by at most {format_number(self.upper)} (95 % sure)"
+        return f"{change}; {bound}, and under {format_number(self.margin)} counts as no more"
 
 
 def _weight_of(number: ExportNumber) -> tuple[bool, bool, bool, float]:

@@ -14,6 +14,7 @@ from audit.policy.facts import facts_on
 from audit.policy.limits import Limit
 from audit.policy.reasons import reason_of
 from audit.policy.rules import hindrance
+from audit.record import AuditRecord
 
 AUDITED = "the audited model"
 """What sentences on an export call the earlier scan."""
@@ -23,6 +24,7 @@ SHARE_OF_LIMIT = 0.5
 """Part of what a limit of the policy accepts, from no leak to the limit, within which growth still
 counts as no more."""
 TOO_WIDE = "too few documents to exclude that it grew by more"
+MORE_DOCUMENTS = "To decide, scan the audited model {change}, then this export again"
 LESS_USEFUL = (
     "The export does its task worse: {metric} {before} before, {after} now. Check that it has the "
     "whole training in it"
@@ -44,6 +46,8 @@ def derive(pair: ScanPair, comparison: Comparison, record_sha256: str) -> Derive
             notes.append(_note_less_useful(change))
         if change.limits and isinstance(change.before, Estimate):
             numbers.append(_number_of(change, pair))
+    if any(number.reason == TOO_WIDE for number in numbers):
+        notes.append(MORE_DOCUMENTS.format(change=_way_to_more(pair.old)))
     return DerivedFrom(
         record_sha256=record_sha256,
         subject=comparison.old.subject,
@@ -59,6 +63,15 @@ def _note_less_useful(change: MetricChange) -> str:
     """Say that the export does its task worse, which an export without its training does too."""
     before, after = change.values
     return LESS_USEFUL.format(metric=change.metric, before=before, after=after)
+
+
+def _way_to_more(record: AuditRecord) -> str:
+    """Say how a scan of the audited model tries more documents."""
+    if record.budget == "quick":
+        return "with --budget standard"
+    if record.bounds is not None:
+        return "without --documents or --time"
+    return "on more documents"
 
 
 def _number_of(change: MetricChange, pair: ScanPair) -> ExportNumber:

@@ -12,6 +12,7 @@ from scipy import stats
 from two_scans import N, auc, gone, membership, reconstruction, saved, scan
 
 from audit import record as records
+from audit.cards import Bounds
 from audit.engine.interface import SILENT
 from audit.measurements import Check
 from audit.policy import evaluate, load, today
@@ -90,6 +91,30 @@ def test_fewer_documents_leave_it_undecided(tmp_path, policy):
     derived = record.derived_from
     assert derived.outcome == "undecided"
     assert "too few documents" in derived.deciding("membership").reason
+    assert (
+        "To decide, scan the audited model on more documents, then this export again"
+        in derived.notes
+    )
+
+
+@pytest.mark.parametrize(
+    ("bounded", "way"),
+    [
+        ({"budget": "quick"}, "with --budget standard"),
+        ({"bounds": Bounds(60, None, 0.5)}, "without --documents or --time"),
+    ],
+)
+def test_an_undecided_export_of_a_part_names_the_scan_that_can_decide(
+    tmp_path, policy, bounded, way
+):
+    old = scored(1.0)
+    new = scored(2.5, noise=1.5)
+    pair = [(replace(record, **bounded), values) for record, values in (old, new)]
+    record = compared(tmp_path, policy, *pair)
+    remedy = f"To decide, scan the audited model {way}, then this export again"
+    assert record.derived_from.notes.count(remedy) == 1
+    decided = compared(tmp_path / "more", policy, pair[0], (pair[0][0], scored(1.0)[1]))
+    assert remedy not in decided.derived_from.notes
 
 
 @pytest.mark.parametrize(
