@@ -438,7 +438,8 @@ class ExportNumber:
     @property
     def words(self) -> str:
         """Describe the number in one line: before and after, the change, and what it may be."""
-        sizes = f"{self.metric} {format_value(self.before)} before, {format_value(self.after)} now"
+        after = format_value(self.after) if isinstance(self.after, Estimate) else "none"
+        sizes = f"{self.metric} {format_value(self.before)} before, {after} now"
         if self.difference is None:
             return sizes
         change = f"{sizes}, change {format_change(self.difference)}"

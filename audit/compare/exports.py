@@ -154,8 +154,8 @@ def _decide(
 def _why_lost(change: MetricChange, pair: ScanPair) -> str:
     """Explain why the export has no such number."""
     if isinstance(change.after, Unresolved):
-        return f"of the export not resolved: {change.after.reason}"
-    return f"not measured of the export: {why_missing(pair.new, change.attack) or 'no such number'}"
+        return f"not resolved in the export: {change.after.reason}"
+    return f"not measured in the export: {why_missing(pair.new, change.attack) or 'no such number'}"
 
 
 def _objection(change: MetricChange, pair: ScanPair) -> str:
