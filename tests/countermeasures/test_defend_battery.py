@@ -176,7 +176,7 @@ def test_a_countermeasure_that_changes_nothing_differs_by_nothing(compared):
 
 def test_its_effect_stands_in_the_plan_of_the_scan_without_it(compared, tmp_path):
     out = compared[0]
-    sentence = "Measured on this model with docaudit defend copied"
+    sentence = "Measured on this model. The same model again: "
     assert sentence in (out / "before" / "report.html").read_text()
     docaudit("report", out / "before")
     assert sentence not in (out / "before" / "report.html").read_text()
