@@ -1,4 +1,4 @@
-"""Every output of an export says whether it leaks more than the audited model, in the same words."""
+"""Every output of an export says whether it leaks more than the audited model, in one wording."""
 
 from collections.abc import Sequence
 from dataclasses import replace
