@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from audit.cli import console
 from audit.cli.options import named_paths, show_errors
-from audit.errors import UsageError
+from audit.errors import TargetError, UsageError
 from audit.parts import require_models
 
 FORMS = {
@@ -82,7 +82,15 @@ def _check(options: Mapping[str, Any], name: str) -> None:
     if name in WRITE and data is not None and not is_there(data):
         data = None
     references = named_paths(options.get("reference"))
-    check_places(model, data, references, FORMS[name], opens=name not in COMPARE)
+    try:
+        check_places(model, data, references, FORMS[name], opens=name not in COMPARE)
+    except TargetError as error:
+        derived_from = options.get("derived_from")
+        if derived_from is None:
+            raise
+        from audit.workflows.exports import refusal_of_export
+
+        raise refusal_of_export(error, data, derived_from) from None
 
 
 def _check_written(options: Mapping[str, Any]) -> None:

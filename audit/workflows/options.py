@@ -13,7 +13,7 @@ from audit import record as records
 from audit.engine.driver import LOCAL, make_engine
 from audit.engine.interface import WIDTH, EngineSettings
 from audit.engine.journal import exclusive
-from audit.errors import EngineError, RecordError, UsageError, is_address, typed
+from audit.errors import EngineError, RecordError, TargetError, UsageError, is_address, typed
 from audit.files import EVIDENCE, check_folder
 from audit.report.commands import Called
 from audit.workflows import wording
@@ -211,7 +211,15 @@ def check_folders(options: ScanOptions) -> None:
         check_folder("--evidence", evidence)
         _refuse_shared(out, evidence)
     model = None if options.model_dir == Path() else options.model_dir
-    check_places(model, options.data_dir, options.references)
+    try:
+        check_places(model, options.data_dir, options.references)
+    except TargetError as error:
+        if options.derived_from is None:
+            raise
+        # Imported late: only a scan of an export compares scans.
+        from audit.workflows.exports import refusal_of_export
+
+        raise refusal_of_export(error, options.data_dir, options.derived_from) from None
 
 
 def check_apart(options: ScanOptions) -> None:
