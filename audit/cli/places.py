@@ -72,7 +72,7 @@ def _check(options: Mapping[str, Any], name: str) -> None:
     if places == Places(None, None):
         return
     # Imported late: help and other commands do without.
-    from audit.workflows.places import check_places, is_there
+    from audit.workflows.places import check_places, is_there, refusal_of_export
 
     _check_written(options)
     model = places.model
@@ -88,8 +88,6 @@ def _check(options: Mapping[str, Any], name: str) -> None:
         derived_from = options.get("derived_from")
         if derived_from is None:
             raise
-        from audit.workflows.exports import refusal_of_export
-
         raise refusal_of_export(error, data, derived_from) from None
 
 

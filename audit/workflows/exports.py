@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -50,8 +49,6 @@ FIXED = {
 """Options that the scan of the audited model fixes for its exports, as commands name them."""
 PRETRAINED = "pretrained"
 """The reference that the audited model was fine-tuned from."""
-_ADDRESS = re.compile(r"https?://\S+/v1")
-"""The address of a server in the hint to start one."""
 DEFAULT_POLICY = "default"
 """The policy of an export where neither the audited model's record nor anybody names one."""
 
@@ -196,23 +193,6 @@ def command_of(options: ScanOptions, data: Path | None = None, *, out: str = "")
     elif options.out != Path(EXPORT_OUT):
         words += ["--out", options.out]
     return command_line("scan", *words)
-
-
-def refusal_of_export(error: TargetError, data: Path | None, derived_from: Path) -> TargetError:
-    """Return the refusal of an export that docaudit does not open, with the scan of it served.
-
-    Args:
-        error: refusal of any such model.
-        data: folder of the data set; None: none was given.
-        derived_from: scan of the audited model.
-    """
-    address = _ADDRESS.search(error.hint)
-    if address is None:
-        return error
-    words = [Path(address[0]), data or "DATA_DIR", "--derived-from", derived_from]
-    command = command_line("scan", *words)
-    (hint,) = wording("served_export", hint=error.hint, command=command)
-    return TargetError(error.problems, hint)
 
 
 def as_audited(

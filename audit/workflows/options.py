@@ -198,7 +198,7 @@ def check_folders(options: ScanOptions) -> None:
         TargetError: see `check_places`.
     """
     # Imported late: it loads what reads pages, which a report does without.
-    from audit.workflows.places import check_places
+    from audit.workflows.places import check_places, refusal_of_export
 
     out = options.out
     evidence = options.evidence_dir
@@ -216,9 +216,6 @@ def check_folders(options: ScanOptions) -> None:
     except TargetError as error:
         if options.derived_from is None:
             raise
-        # Imported late: only a scan of an export compares scans.
-        from audit.workflows.exports import refusal_of_export
-
         raise refusal_of_export(error, options.data_dir, options.derived_from) from None
 
 

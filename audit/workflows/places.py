@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from audit.errors import TargetError, UsageError, typed
+from audit.errors import TargetError, UsageError, command_line, typed
 from audit.files import read_file, read_toml
 from audit.parts import require_models
 from audit.targets.places import MANIFEST, Place, base_refusal, what_is
@@ -14,6 +15,8 @@ from audit.workflows import wording
 
 SCAN = "docaudit scan {model} {data}"
 """Form of a command whose places are checked."""
+_ADDRESS = re.compile(r"https?://\S+/v1")
+"""The address of a server in the hint to start one."""
 
 
 def check_places(
@@ -86,6 +89,23 @@ def refuse_model(place: Place, data: Path | None, form: str) -> None:
         source = data or Path("DATA_DIR")
         hint = form.format(model=quoted(place.instead), data=quoted(source))
     raise TargetError(place.problem, hint)
+
+
+def refusal_of_export(error: TargetError, data: Path | None, derived_from: Path) -> TargetError:
+    """Return the refusal of an export that docaudit does not open, with the scan of it served.
+
+    Args:
+        error: refusal of any such model.
+        data: folder of the data set; None: none was given.
+        derived_from: scan of the audited model.
+    """
+    address = _ADDRESS.search(error.hint)
+    if address is None:
+        return error
+    words = [Path(address[0]), data or "DATA_DIR", "--derived-from", derived_from]
+    command = command_line("scan", *words)
+    (hint,) = wording("served_export", hint=error.hint, command=command)
+    return TargetError(error.problems, hint)
 
 
 def _refuse_as_data(data: Path, model: Place | None, form: str) -> None:
