@@ -29,7 +29,14 @@ _WORD = r"(?:[^\s'(),;]|[,;](?=\S)|'[^']*')+"
 _COMMAND = re.compile(rf"\bdocaudit (?:{'|'.join(FOLDERS)})\b(?: {_WORD})+")
 _SENTENCE_END = re.compile(r"(?<=[^\s.])[.:]$")
 _NUMBERED = re.compile(r"(?P<name>.+)-(?P<number>\d{1,2})")
-_SAME_SCAN = (("target", "sha256"), ("corpus", "sha256"), ("budget",), ("seed",))
+_SAME_SCAN = (
+    ("target", "sha256"),
+    ("corpus", "sha256"),
+    ("budget",),
+    ("share",),
+    ("shares",),
+    ("seed",),
+)
 """Where a record says what the scan was of."""
 
 

@@ -22,11 +22,11 @@ AUDIT = Path(__file__).parents[1] / "audit"
 MENTION = re.compile(rf"docaudit (?:{'|'.join(FOLDERS)})\b")
 
 
-def write_result(folder: Path, *, seed: int = 0) -> None:
+def write_result(folder: Path, *, seed: int = 0, share: float = 0.5) -> None:
     """Write what stands for the record of a scan."""
     folder.mkdir(parents=True, exist_ok=True)
     scanned = {"target": {"sha256": "a"}, "corpus": {"sha256": "b"}, "budget": "quick"}
-    (folder / "record.json").write_text(json.dumps(scanned | {"seed": seed}))
+    (folder / "record.json").write_text(json.dumps(scanned | {"seed": seed, "share": share}))
 
 
 @pytest.fixture
@@ -190,6 +190,13 @@ def test_countermeasures_join_those_of_the_same_scan_alone(
     write_result(Path("scanned"), seed=scan)
     command = f"docaudit fix scanned {words}"
     assert write_beside(command) == f"{command}{out}"
+
+
+def test_countermeasures_of_another_part_of_the_trials_are_of_another_scan(
+    results: list[Path],
+) -> None:
+    write_result(Path("scanned"), seed=1, share=0.25)
+    assert write_beside("docaudit fix scanned") == "docaudit fix scanned --out docaudit-fix-2"
 
 
 def test_each_scan_of_a_text_is_told_its_folder() -> None:
