@@ -416,6 +416,41 @@ def refuse_lost_training(options: ScanOptions, audited: AuditedModel) -> None:
             raise TargetError(*wording("lost_training", export=export, base=base, command=command))
 
 
+def refuse_quantised(options: ScanOptions) -> None:
+    """Refuse a quantised encoder, which docaudit opens only with its numbers unpacked.
+
+    Raises:
+        TargetError: the export is one; with the command that unpacks it.
+    """
+    # Loads transformers, which the checks of options do without.
+    from audit.targets.checkpoint.safety import method_of
+    from audit.targets.encoders.families import family_of
+
+    export = options.model_dir
+    config = read_settings(export / "config.json", damaged_is_empty=True)
+    method = method_of(config)
+    if method is None or family_of(str(config.get("model_type"))) is None:
+        return
+    unpacked = export.with_name(f"{export.name}-unpacked")
+    command = (
+        f'python -c "from transformers import {_class_of(config)} as M, AutoTokenizer as T; '
+        f"M.from_pretrained('{export}').dequantize().save_pretrained('{unpacked}'); "
+        f"T.from_pretrained('{export}').save_pretrained('{unpacked}')\""
+    )
+    scan = command_of(replace(options, model_dir=unpacked))
+    raise TargetError(
+        *wording("packed_export", export=export, method=method, command=command, scan=scan)
+    )
+
+
+def _class_of(config: Mapping[str, object]) -> str:
+    """Return the name of the class that a configuration states."""
+    classes = config.get("architectures")
+    if isinstance(classes, list) and classes:
+        return str(classes[0])
+    return "CLASS"
+
+
 def _lost_adapter(export: Path, base: Path, audited: AuditedModel) -> TargetError:
     """Return the error that an export has the weights of a base alone."""
     command = _merging(export, base, audited)
@@ -452,8 +487,7 @@ def _merging(export: Path, base: Path, audited: AuditedModel) -> str:
     adapter = "ADAPTER_DIR"
     if audited.arguments is not None:
         adapter = str(audited.arguments.model_dir)
-    classes = read_settings(export / "config.json", damaged_is_empty=True).get("architectures")
-    kind = str(classes[0]) if isinstance(classes, list) and classes else "CLASS"
+    kind = _class_of(read_settings(export / "config.json", damaged_is_empty=True))
     return (
         f'python -c "from transformers import {kind} as M; from peft import PeftModel as P; '
         f"P.from_pretrained(M.from_pretrained('{base}'), '{adapter}').merge_and_unload()"

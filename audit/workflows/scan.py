@@ -135,6 +135,7 @@ def _open(options: ScanOptions) -> Session:
 
     audited = exports.read_audited(options.derived_from)
     exports.refuse_other_data(options, audited)
+    exports.refuse_quantised(options)
     exports.refuse_lost_training(options, audited)
     return exports.open_export(open_session(options), audited)
 

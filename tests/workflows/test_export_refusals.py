@@ -1,5 +1,6 @@
 """What `scan --derived-from` refuses before a model is loaded, with the command that goes on."""
 
+import json
 import shlex
 import shutil
 from dataclasses import replace
@@ -192,6 +193,24 @@ def test_a_bound_that_nobody_gave_is_not_refused(scanned: Scanned) -> None:
     assert "--documents 6: the audited model was scanned with 4" in text
     done = docaudit("scan", *words, "--documents", "4")
     assert "leave --time out" not in done.output
+
+
+def test_a_quantised_encoder_is_refused_with_the_way_to_unpack_it(scanned: Scanned) -> None:
+    export = Path(shutil.copytree(scanned.model, "export"))
+    config = json.loads((export / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "bitsandbytes", "load_in_4bit": True}
+    (export / "config.json").write_text(json.dumps(config))
+    text = refusal(export, scanned.data, "--derived-from", scanned.audit)
+    assert "an encoder with quantised weights (bitsandbytes)" in text
+    assert "BertForTokenClassification" in text
+    program = shlex.split(text.partition("rounded as they are: ")[2].partition("; then: ")[0])
+    assert program[:2] == ["python", "-c"]
+    assert command_in(text) == ["export-unpacked", *export_words(scanned)[1:]]
+    # Without the library of the quantisation, the same program on weights that are not packed.
+    shutil.copy(scanned.model / "config.json", export / "config.json")
+    exec(program[2].replace(".dequantize()", ""), {})
+    done = docaudit("scan", *command_in(text))
+    assert done.exit_code == 11, done.output
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"schema_version": 99}'])
