@@ -12,8 +12,7 @@ from audit.errors import listed
 from audit.measurements import Estimate
 from audit.report import numbers
 from audit.report.coverage import NOT_STATED, describe_cost
-from audit.report.facts.definitions import Facts, QuestionFacts, title_of
-from audit.report.facts.questions import NEARLY
+from audit.report.facts.definitions import NEARLY, Facts, QuestionFacts, title_of
 from audit.report.kinds import VALUES, kind_label, people_sentence
 from audit.report.labels import LABELS
 

@@ -19,8 +19,7 @@ from audit.report import numbers
 from audit.report.access import recipients_sentence
 from audit.report.answer import explanation, headline, headline_row
 from audit.report.facts.actions import Recommendation
-from audit.report.facts.definitions import Facts, KindFacts, QuestionFacts
-from audit.report.facts.questions import NEARLY
+from audit.report.facts.definitions import NEARLY, Facts, KindFacts, QuestionFacts
 from audit.report.kinds import (
     KindRow,
     count_kinds,

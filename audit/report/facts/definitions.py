@@ -44,6 +44,8 @@ ROUNDING = 1e-9
 """Difference of two shares under which they count as equal."""
 
 
+NEARLY = ".near"
+"""The end of the names of counts that allow a few wrong letters."""
 Subtracted = Literal["unseen", "without", "both"]
 """What a leak leaves out of the share on training documents: the share on unseen ones, the share
 without the model, or the first and what an attacker gains without the model."""

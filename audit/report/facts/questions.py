@@ -13,6 +13,7 @@ from audit.record import AuditRecord, Result
 from audit.report.facts.access import needed_access
 from audit.report.facts.definitions import (
     LEAK_ORDER,
+    NEARLY,
     RETURNING,
     WORST_FIRST,
     QuestionFacts,
@@ -28,8 +29,6 @@ from audit.report.facts.scale import scale_of
 RETURNED = "returned"
 """The histogram of documents by how many of their values came back, and the first word of counts by
 kind."""
-NEARLY = ".near"
-"""The end of the names of counts that allow a few wrong letters."""
 LOWEST_LOSS = ".lowest_loss"
 """The end of the names of the same counts without a wrong letter."""
 
