@@ -46,7 +46,7 @@ def derive(pair: ScanPair, comparison: Comparison, record_sha256: str) -> Derive
             notes.append(_note_less_useful(change))
         if change.limits and isinstance(change.before, Estimate):
             numbers.append(_number_of(change, pair))
-    if any(number.reason == TOO_WIDE for number in numbers):
+    if any(_is_too_wide(number, pair) for number in numbers):
         notes.append(MORE_DOCUMENTS.format(change=_way_to_more(pair.old)))
     return DerivedFrom(
         record_sha256=record_sha256,
@@ -96,6 +96,13 @@ def _number_of(change: MetricChange, pair: ScanPair) -> ExportNumber:
     )
 
 
+def _is_too_wide(number: ExportNumber, pair: ScanPair) -> bool:
+    """Test whether nothing but too few documents leaves a number undecided."""
+    if number.outcome != "undecided" or number.difference is None or number.margin is None:
+        return False
+    return not _objection(number, pair)
+
+
 def in_words(text: str) -> str:
     """Return a sentence of a comparison with the names of an audited model and its export."""
     return re.sub(rf"\b{NEW}\b", EXPORT, re.sub(rf"\b{OLD}\b", AUDITED, text))
@@ -113,7 +120,7 @@ def _bears_margin(change: MetricChange, pair: ScanPair) -> bool:
     return all(limit.holds == "interval" for limit in _limits_on(change, pair))
 
 
-def _limits_on(change: MetricChange, pair: ScanPair) -> list[Limit]:
+def _limits_on(change: MetricChange | ExportNumber, pair: ScanPair) -> list[Limit]:
     """List the limits of the policy that a number answers for."""
     return [
         limit
@@ -158,7 +165,7 @@ def _why_lost(change: MetricChange, pair: ScanPair) -> str:
     return f"not measured in the export: {why_missing(pair.new, change.attack) or 'no such number'}"
 
 
-def _objection(change: MetricChange, pair: ScanPair) -> str:
+def _objection(change: MetricChange | ExportNumber, pair: ScanPair) -> str:
     """Explain why a number that did not grow shows nothing; empty where it does.
 
     Something else than memory moves it, or the attack on the export was weaker than that on the
