@@ -26,7 +26,6 @@ from audit.attacks.interface import (
     first_of,
     may_try,
     most_units,
-    needed_references,
     nothing_to_try,
 )
 from audit.attacks.membership.documents import without_lot
@@ -327,22 +326,13 @@ def _count_cost(session: Session, offer: _Offer, filled: LoadedReferences) -> Co
     trials = session.sampling.sample(attack.name, everything)
     reached = _reached(most_units(attack, session.corpus), trials)
     lacks = (
-        _missing_reference(session, offer, filled) if trials else nothing_to_try(attack, case).why
+        _missing_reference(session, attack, filled) if trials else nothing_to_try(attack, case).why
     )
     weakened = first_of(reasons, case, "weak")
     by_data = first_of(reasons, case, "data") is not None
     share = session.sampling.share_of(attack.name)
     return Cost(
-        attack.name,
-        len(trials),
-        True,
-        reached,
-        None,
-        lacks,
-        weakened,
-        by_data,
-        share=share,
-        unlimited=attack.unlimited(case),
+        attack.name, len(trials), True, reached, None, lacks, weakened, by_data, share=share
     )
 
 
@@ -378,8 +368,7 @@ def _timed_cost(
     from audit.workflows.workers import AttackWork
 
     attack = offer.attack
-    needed = needed_references(attack, offer.case)
-    if "auxiliary" in needed and filled.references.auxiliary is None:
+    if "auxiliary" in attack.needs and filled.references.auxiliary is None:
         return replace(cost, untimed=TO_TRAIN)
     trials = session.sampling.sample(attack.name, offer.trials)
     number_format = wanted_format(session)
@@ -414,14 +403,14 @@ def _reached(most: Sides, trials: Sequence[Trial]) -> Sides:
     return math.ceil(share * most[0]), math.ceil(share * most[1])
 
 
-def _missing_reference(session: Session, offer: _Offer, filled: LoadedReferences) -> str | None:
+def _missing_reference(session: Session, attack: Attack, filled: LoadedReferences) -> str | None:
     """Name the reference that an attack lacks: nobody gave it, and a scan does not train it."""
     from audit.references.load import advise_public_model
 
     missing = dict(filled.missing)
     if filled.references.auxiliary is None and session.prepared.train is None:
         missing["auxiliary"] = advise_public_model(session.target)
-    for need in needed_references(offer.attack, offer.case):
+    for need in attack.needs:
         if need in missing:
             return f"it needs a reference ({need}): {missing[need]}"
     return None
