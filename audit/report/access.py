@@ -131,16 +131,15 @@ def _cell(attack: str, cell: AccessCell) -> CellText:
     notes = []
     if cell.measured is not None:
         notes.append(_number_text(attack, cell.measured))
-    if cell.state in ("shown", "not shown"):
-        notes.append(OUTCOMES[cell.outcome])
-    if cell.guessed is not None:
-        share = numbers.show(cell.guessed, "share")
-        notes.append(LABELS["access_without"]["guesses"].format(share=share))
     word = STATES[cell.state]
     if cell.state == "not shown" and cell.outcome == "undecided":
         # Something else than the limited number may speak for a leak, or too little was tried.
         word = STATES["undecided"]
-        notes.remove(OUTCOMES["undecided"])
+    elif cell.state in ("shown", "not shown"):
+        notes.append(OUTCOMES[cell.outcome])
+    if cell.guessed is not None:
+        share = numbers.show(cell.guessed, "share")
+        notes.append(LABELS["access_without"]["guesses"].format(share=share))
     return CellText(cell.state, word, "; ".join(notes))
 
 

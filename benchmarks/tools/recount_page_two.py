@@ -160,12 +160,12 @@ def _account_for_accuracy(scan: Scan, sheet: Sheet) -> None:
     for document in unseen:
         n_questions += sum(any(asked["answers"]) for asked in document.get("questions", ()))
         n_entities += sum(entity["label"] != "O" for entity in document.get("entities", ()))
-    if scan.record["target"]["task"] == "intent-slots":
+    totals = {"ANLS": n_questions}
+    if scan.record["target"]["task"] != "intent-slots":
         # Slots are counted on a part of the unseen utterances, which no file names.
-        n_entities = 0
-    totals = {"ANLS": n_questions, "F1": n_entities}
+        totals["F1"] = n_entities
     for word, total in totals.items():
-        for match in re.finditer(rf"\({word}\): [^;]*; (n = [\d,]+)", sheet.text if total else ""):
+        for match in re.finditer(rf"\({word}\): [^;]*; (n = [\d,]+)", sheet.text):
             definition = "questions or values of unseen documents that the model was asked about"
             sheet.compare(match.start(1), match.end(1), definition, [Expected(total)], word)
     definition = "share of right answers on unseen documents, by another way than the attacks'"
