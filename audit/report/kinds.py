@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 
 from audit.attacks.text import CATEGORY_LABELS
 from audit.report import numbers
-from audit.report.facts.definitions import RETURNING, Facts, KindFacts, QuestionFacts
+from audit.report.facts.definitions import RETURNING, Facts, KindFacts, QuestionFacts, row_of_kinds
 from audit.report.labels import LABELS
 
 VALUES = "values_identified"
@@ -70,7 +70,8 @@ def kinds_on_both_sides(facts: Facts, attack: str) -> str:
 
     Empty for other attacks than that whose values the kinds count, and where nothing came back.
     """
-    if attack != _attack_of_kinds(facts) or not count_kinds(facts):
+    row = row_of_kinds(facts.rows)
+    if row is None or row.attack != attack or not count_kinds(facts):
         return ""
     words = LABELS["kinds"]
     clauses = []
@@ -82,14 +83,6 @@ def kinds_on_both_sides(facts: Facts, attack: str) -> str:
     if not clauses:
         return ""
     return words["by kind"].format(clauses="; ".join(clauses))
-
-
-def _attack_of_kinds(facts: Facts) -> str:
-    """Return the attack whose values the kinds count: the first that divides them by kind."""
-    for row in facts.rows:
-        if row.attack in RETURNING and "kind" in row.groups:
-            return row.attack
-    return ""
 
 
 def _estimated_sum(row: QuestionFacts) -> Iterator[str]:

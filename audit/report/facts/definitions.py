@@ -549,6 +549,14 @@ def decided_attacks(verdict: Verdict) -> frozenset[str]:
     )
 
 
+def row_of_kinds(rows: Iterable[QuestionFacts]) -> QuestionFacts | None:
+    """Return the first row that gives values back and divides them by kind; None without one."""
+    for row in rows:
+        if row.attack in RETURNING and "kind" in row.groups:
+            return row
+    return None
+
+
 def is_plain_difference(leak: Estimate, trained: Estimate, unseen: Estimate) -> bool:
     """Tell whether a leak is the difference of both sides, and nothing was taken off either."""
     return math.isclose(leak.value, trained.value - unseen.value, abs_tol=ROUNDING)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from audit.attacks.text import CATEGORY_LABELS
 from audit.measurements import Breakdown, Group
 from audit.record import AuditRecord
-from audit.report.facts.definitions import RETURNING, KindFacts, QuestionFacts
+from audit.report.facts.definitions import KindFacts, QuestionFacts, row_of_kinds
 from audit.report.facts.questions import RETURNED, returned_histogram
 
 
@@ -30,10 +30,8 @@ def kinds_of(record: AuditRecord, rows: Sequence[QuestionFacts]) -> tuple[KindFa
 
 def _division_by_kind(rows: Sequence[QuestionFacts]) -> Breakdown | None:
     """Return the kinds of values of the first row that gives values back; None without one."""
-    for row in rows:
-        if row.attack in RETURNING and "kind" in row.groups:
-            return row.groups["kind"]
-    return None
+    row = row_of_kinds(rows)
+    return None if row is None else row.groups["kind"]
 
 
 def _kind_of(group: Group) -> KindFacts:
