@@ -22,6 +22,7 @@ import functools
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +59,11 @@ from benchmarks.papers.membership_methods_verdicts import (
     decisions,
     share_of,
 )
+from benchmarks.papers.pages import put_tables
 
 Floats = NDArray[np.float64]
 SPLITS = 4
+SPLIT_MODELS = [f"split-{number}" for number in range(SPLITS)]
 STRENGTHS = ("weak", "strong")
 TRAINED = {"target": ("member", 1), "baseline": ("baseline", 2), "clean": ("clean", 3)}
 """The pool that trains a model, and its seed, by name."""
@@ -85,25 +88,58 @@ def halves(strength: str) -> NDArray[np.bool_]:
     return halves_of(SIDE + (MORE if strength == "weak" else 0), SPLITS, 0)
 
 
-def train_all(work: Path, names: Sequence[str], splits: bool) -> None:
-    """Train what is missing: models of both strengths, and split models on halves of the target's documents."""
-    for name in names:
-        kind = KINDS[name](work / name)
-        kind.start(work / name)
-        documents = kind.documents()
-        for strength in STRENGTHS:
-            epochs = 1 if strength == "weak" else kind.epochs
-            for role, (pool, seed) in TRAINED.items():
-                taught = _taught(documents, pool, strength)
-                place = work / name / strength / role
-                train(kind, work / name, place, taught, SEED + seed, epochs)
-            if not splits:
-                continue
-            members = _taught(documents, "member", strength)
-            for number, column in enumerate(halves(strength).T):
-                half = [members[index] for index in np.flatnonzero(column)]
-                place = work / name / strength / f"split-{number}"
-                train(kind, work / name, place, half, SEED + 10 + number, epochs)
+@dataclass(frozen=True)
+class Corpus:
+    """The documents of a run, and where the models are that learned them.
+
+    Attributes:
+        name: a key of `KINDS`.
+        kind: of the models.
+        folder: of the pretrained start, which all runs share.
+        strength: of the memory.
+        run: the number of the run; runs share no documents.
+    """
+
+    name: str
+    kind: Kind
+    folder: Path
+    strength: str
+    run: int = 0
+
+    @property
+    def place(self) -> Path:
+        """Return the folder of the trained models and of their answers."""
+        of_run = self.folder / f"run-{self.run}" if self.run else self.folder
+        return of_run / self.strength
+
+    def documents(self) -> dict[str, list[Any]]:
+        """Draw the documents, by pool."""
+        return self.kind.documents(self.run)
+
+
+def corpus_of(work: Path, name: str, strength: str, run: int = 0) -> Corpus:
+    """Name a corpus whose files are in a folder."""
+    folder = work / SHARED.get(name, name)
+    return Corpus(name, KINDS[name](folder), folder, strength, run)
+
+
+def train_all(corpus: Corpus, splits: bool) -> None:
+    """Train what is missing, split models on halves of the target's documents among them."""
+    kind = corpus.kind
+    kind.start(corpus.folder)
+    documents = corpus.documents()
+    begin = SEED + 1_000 * corpus.run
+    epochs = 1 if corpus.strength == "weak" else kind.epochs
+    for role, (pool, seed) in TRAINED.items():
+        taught = _taught(documents, pool, corpus.strength)
+        train(kind, corpus.folder, corpus.place / role, taught, begin + seed, epochs)
+    if not splits:
+        return
+    members = _taught(documents, "member", corpus.strength)
+    for number, column in enumerate(halves(corpus.strength).T):
+        half = [members[index] for index in np.flatnonzero(column)]
+        place = corpus.place / f"split-{number}"
+        train(kind, corpus.folder, place, half, begin + 10 + number, epochs)
 
 
 def _taught(documents: Mapping[str, Sequence[Any]], pool: str, strength: str) -> list[Any]:
@@ -113,11 +149,11 @@ def _taught(documents: Mapping[str, Sequence[Any]], pool: str, strength: str) ->
     return [*documents[pool]]
 
 
-def loaded(kind: Kind, folder: Path, strength: str, role: str) -> Any:
+def loaded(corpus: Corpus, role: str) -> Any:
     """Load a model."""
-    model = kind.start(folder)
+    model = corpus.kind.start(corpus.folder)
     if role != "start":
-        load_model(model, str(folder / strength / role / "model.safetensors"))
+        load_model(model, str(corpus.place / role / "model.safetensors"))
     return model.eval()
 
 
@@ -144,12 +180,13 @@ def _shape_of(log: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.Tensor
 
 
 @torch.no_grad()
-def ask(kind: Kind, folder: Path, strength: str, roles: Sequence[str]) -> dict[str, Floats]:
+def ask(corpus: Corpus, roles: Sequence[str]) -> dict[str, Floats]:
     """Ask models about all scored and public documents, token by token."""
-    documents = kind.documents()
+    kind = corpus.kind
+    documents = corpus.documents()
     listed = [one for pool in (*SCORED, "public") for one in documents[pool]]
     rows = [(number, row) for number, one in enumerate(listed) for row in kind.asked(one)]
-    models = {role: loaded(kind, folder, strength, role) for role in roles}
+    models = {role: loaded(corpus, role) for role in roles}
     pairs = _compared_pairs(roles)
     found: dict[str, list[NDArray[Any]]] = {}
 
@@ -186,20 +223,20 @@ ADAPTED = 80
 """Documents of each side that DocMIA adapts a model to, by one question: it is slow."""
 
 
-def adapted(kind: Kind, folder: Path, strength: str, role: str) -> Floats:
+def adapted(corpus: Corpus, role: str) -> Floats:
     """Give DocMIA's score of scored documents, NaN where the model was not adapted to one."""
-    documents = kind.documents()
-    rows = [kind.asked(one)[0] for pool in SCORED for one in documents[pool][:ADAPTED]]
-    score = docmia.cluster(docmia.features(loaded(kind, folder, strength, role), rows))
+    documents = corpus.documents()
+    rows = [corpus.kind.asked(one)[0] for pool in SCORED for one in documents[pool][:ADAPTED]]
+    score = docmia.cluster(docmia.features(loaded(corpus, role), rows))
     column = np.full(2 * SIDE, np.nan)
     column[:ADAPTED] = score[:ADAPTED]
     column[SIDE : SIDE + ADAPTED] = score[ADAPTED:]
     return column
 
 
-def adapted_arrays(kind: Kind, folder: Path, strength: str, role: str) -> dict[str, Floats]:
+def adapted_arrays(corpus: Corpus, role: str) -> dict[str, Floats]:
     """Give DocMIA's score as `kept` stores it."""
-    return {"s": adapted(kind, folder, strength, role)}
+    return {"s": adapted(corpus, role)}
 
 
 def said_of(kind: Kind, asked: Mapping[str, Floats]) -> Said:
@@ -218,36 +255,39 @@ def kept(path: Path, make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
         return dict(stored)
 
 
+def said_by(corpus: Corpus, splits: bool) -> Said:
+    """Load what the models said of all documents, or ask them."""
+    path = corpus.place / f"{corpus.name}.npz"
+    asked = kept(path, functools.partial(ask, corpus, (*TRAINED, "start")))
+    if splits:
+        path = corpus.place / f"{corpus.name}-splits.npz"
+        more = kept(path, functools.partial(ask, corpus, SPLIT_MODELS))
+        asked |= {at: values for at, values in more.items() if "." in at}
+    return said_of(corpus.kind, asked)
+
+
 def scores_of(
-    kind: Kind, folder: Path, name: str, strength: str, splits: bool, docmia_too: bool
+    corpus: Corpus, splits: bool, docmia_too: bool = False
 ) -> dict[str, dict[str, Floats]]:
     """Give the scores of members and held-out documents, by audit and by score."""
-    models = [f"split-{number}" for number in range(SPLITS)] if splits else []
-    asked = kept(
-        folder / strength / f"{name}.npz", lambda: ask(kind, folder, strength, (*TRAINED, "start"))
-    )
-    if splits:
-        more = kept(
-            folder / strength / f"{name}-splits.npz", lambda: ask(kind, folder, strength, models)
-        )
-        asked |= {at: values for at, values in more.items() if "." in at}
-    said = said_of(kind, asked)
-    documents = kind.documents()
+    said = said_by(corpus, splits)
+    kind = corpus.kind
+    documents = corpus.documents()
     words = [kind.words(one) for pool in (*SCORED, "public") for one in documents[pool]]
     scored = np.arange(len(words)) < 2 * SIDE
     trained = np.zeros((len(words), SPLITS), bool)
-    trained[:SIDE] = halves(strength)[:SIDE]
+    trained[:SIDE] = halves(corpus.strength)[:SIDE]
     found = {}
     for audit, (target, references) in AUDITS.items():
         of_all = {**own_scores(said, target), **reference_scores(said, target, references)}
         of_all["quantile"] = quantile_scores(said.loss(target), words, ~scored)
         own = {score: column[scored] for score, column in of_all.items()}
         if splits:
-            own |= split_scores(said, target, models, trained, scored)
-        place = folder / strength / f"docmia-{target}.npz"
-        adapts = docmia_too and not kind.masks and name not in SHARED and target == "target"
-        if adapts or (place.exists() and name not in SHARED):
-            adapt = functools.partial(adapted_arrays, kind, folder, strength, target)
+            own |= split_scores(said, target, SPLIT_MODELS, trained, scored)
+        place = corpus.place / f"docmia-{target}.npz"
+        adapts = docmia_too and not kind.masks and corpus.name not in SHARED and target == "target"
+        if adapts or (place.exists() and corpus.name not in SHARED):
+            adapt = functools.partial(adapted_arrays, corpus, target)
             own["docmia"] = kept(place, adapt)["s"]
         found[audit] = own
     return found
@@ -368,19 +408,6 @@ def tables(found: Mapping[str, Any]) -> dict[str, list[str]]:
     }
 
 
-def write_page(page: Path, found: Mapping[str, Any]) -> None:
-    """Put the tables in their places, between comments that name them."""
-    text = page.read_text(encoding="utf-8")
-    for name, lines in tables(found).items():
-        begin = f"<!-- {name} -->\n"
-        end = f"<!-- end of {name} -->"
-        if begin in text:
-            before, rest = text.split(begin)
-            made = "\n".join(lines).strip()
-            text = f"{before}{begin}\n{made}\n\n{end}{rest.split(end)[1]}"
-    page.write_text(text, encoding="utf-8")
-
-
 def training_seconds(folder: Path) -> dict[str, float]:
     """Give processor seconds of one baseline and of all split models."""
 
@@ -422,18 +449,17 @@ def main() -> None:
     all_scores: dict[str, dict[str, dict[str, Floats]]] = {}
     corpora: dict[str, Any] = {}
     for name in options.only:
-        folder = options.work / SHARED.get(name, name)
-        if not options.ready:
-            train_all(options.work, [SHARED.get(name, name)], not options.no_splits)
-        kind = KINDS[name](folder)
         for strength in STRENGTHS:
-            if options.ready and not (folder / strength / f"{name}-splits.npz").exists():
+            corpus = corpus_of(options.work, name, strength)
+            if not options.ready:
+                train_all(corpus, not options.no_splits)
+            elif not (corpus.place / f"{name}-splits.npz").exists():
                 continue
-            own = scores_of(kind, folder, name, strength, not options.no_splits, options.docmia)
+            own = scores_of(corpus, not options.no_splits, options.docmia)
             all_scores[f"{name}, {strength}"] = own
             corpora[f"{name}, {strength}"] = {
-                "title": kind.title,
-                "seconds": training_seconds(folder / strength),
+                "title": corpus.kind.title,
+                "seconds": training_seconds(corpus.place),
                 "scores": {audit: measured(scores) for audit, scores in own.items()},
             }
             print(
@@ -451,7 +477,7 @@ def main() -> None:
     print(f"verdicts: {time.process_time() - began:.0f} s")
     options.out.write_text(json.dumps(found, separators=(",", ":")) + "\n", encoding="utf-8")
     if (page := options.out.with_suffix(".md")).exists():
-        write_page(page, found)
+        put_tables(page, tables(found))
 
 
 if __name__ == "__main__":

@@ -44,6 +44,8 @@ POOLS = {"member": SIDE, "heldout": SIDE, "public": PUBLIC, "baseline": SIDE, "c
 """Documents by pool."""
 MORE = 320
 """Documents that train a model of weak memory besides: what one document does is the smaller."""
+RUN = 10_000
+"""Numbers between the first documents of two runs."""
 Row = dict[str, Any]
 """One input of a model: lists by argument, and `labels` in the places of the logits that predict
 them."""
@@ -58,7 +60,7 @@ class Kind:
     Attributes:
         title: in words.
         start: writes the pretrained start into a folder, and returns a model with its weights.
-        documents: by pool.
+        document: draws the document of a number.
         taught: rows that one document trains, which may be drawn.
         asked: rows that one document is scored by.
         words: what is on the page, for features that need no model.
@@ -69,7 +71,7 @@ class Kind:
 
     title: str
     start: Callable[[Path], Any]
-    documents: Callable[[], Mapping[str, Sequence[Any]]]
+    document: Callable[[int], Any]
     taught: Callable[[Any, random.Random], list[Row]]
     asked: Callable[[Any], list[Row]]
     words: Callable[[Any], list[str]]
@@ -77,6 +79,10 @@ class Kind:
     batch: int
     epochs: int
     masks: bool = False
+
+    def documents(self, run: int = 0) -> dict[str, list[Any]]:
+        """Draw the documents of a run, by pool; runs share none."""
+        return pools(self.document, run)
 
 
 def collated(rows: Sequence[Row]) -> dict[str, torch.Tensor]:
@@ -164,13 +170,13 @@ def begun_with(folder: Path, model: Any, train_it: Callable[[Any], None]) -> Any
     return model.eval()
 
 
-def pools(make: Callable[[int], Any]) -> dict[str, list[Any]]:
+def pools(make: Callable[[int], Any], run: int) -> dict[str, list[Any]]:
     """Documents by pool, at random: each is drawn by its number alone."""
     splits = [name for name, count in POOLS.items() for _ in range(count)]
-    random.Random(f"{SEED} pools").shuffle(splits)
+    random.Random(f"{SEED} pools {run}" if run else f"{SEED} pools").shuffle(splits)
     splits += [f"more {name}" for name in ("member", "baseline", "clean") for _ in range(MORE)]
     found: dict[str, list[Any]] = {name: [] for name in dict.fromkeys(splits)}
-    for number, name in enumerate(splits):
+    for number, name in enumerate(splits, run * RUN):
         found[name].append(make(number))
     return found
 
@@ -216,7 +222,7 @@ def tagger(root: Path) -> Kind:
 
     return Kind(
         f"a BERT that tags words of letters, {len(TAGS)} tags", start,
-        lambda: pools(lambda number: letter(SEED, number, f"letter-{number}", "public")), rows, rows,
+        lambda number: letter(SEED, number, f"letter-{number}", "public"), rows, rows,
         lambda one: [word.text for word in one.words], 7e-5, 8, 4,
     )  # fmt: skip
 
@@ -268,7 +274,7 @@ def receipts(root: Path) -> Kind:
 
     return Kind(
         "a LayoutLM that fills masks of receipts", lambda _: load(place).model.float().eval(),
-        lambda: pools(lambda number: number), taught, asked, lambda number: page(number)[3], 1e-3, 8,
+        lambda number: number, taught, asked, lambda number: page(number)[3], 1e-3, 8,
         7, masks=True,
     )  # fmt: skip
 
@@ -282,7 +288,10 @@ MONTHS = ("January", "March", "April", "June", "July", "October")
 
 
 def request(seed: int, number: int) -> dict[str, str]:
-    """Draw one page of text: who asks, where, when, how much."""
+    """Draw one page of text: who asks, where, when, how much.
+
+    Towns are common to all seeds.
+    """
     towns = random.Random(f"{SEED} towns")
     places = ["".join(towns.choices(SYLLABLES, k=3)).capitalize() for _ in range(40)]
     rng = random.Random(f"{seed} request {number}")
@@ -320,8 +329,8 @@ def _ids(text: str) -> list[int]:
     return ids
 
 
-def _requests() -> dict[str, list[Any]]:
-    return pools(lambda number: request(SEED, number))
+def _request(number: int) -> dict[str, str]:
+    return request(SEED, number)
 
 
 def _pretrain(rows_of: Callable[[Any], list[Row]], epochs: int) -> Callable[[Any], None]:
@@ -356,7 +365,7 @@ def reader(root: Path) -> Kind:
         return begun_with(folder, T5ForConditionalGeneration(config), _pretrain(rows, 8))
 
     return Kind(
-        "a T5 that answers questions about a text", start, _requests, rows, rows, lambda one: one["text"].split(),
+        "a T5 that answers questions about a text", start, _request, rows, rows, lambda one: one["text"].split(),
         2e-3, 32, 4,
     )  # fmt: skip
 
@@ -396,7 +405,7 @@ def writer(root: Path, whole: bool) -> Kind:
         "scored by all tokens" if whole else "scored by the answer"
     )
     return Kind(
-        title, start, _requests, taught, asked, lambda one: one["text"].split(), 2e-3, 32, 4
+        title, start, _request, taught, asked, lambda one: one["text"].split(), 2e-3, 32, 4
     )  # fmt: skip
 
 
@@ -435,7 +444,7 @@ def donut(root: Path) -> Kind:
 
     return Kind(
         "a Donut that answers questions about pictures of forms", lambda _: load_answering(place).model.float().eval(),
-        lambda: pools(lambda number: number), lambda number, _: rows(number), rows, words, 1e-3, 16, 7,
+        lambda number: number, lambda number, _: rows(number), rows, words, 1e-3, 16, 7,
     )  # fmt: skip
 
 

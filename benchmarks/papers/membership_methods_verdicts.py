@@ -64,14 +64,22 @@ def low_interval(members: Floats, others: Floats) -> Interval:
 
 
 def held(score: Floats, chosen: Sides) -> tuple[float, bool]:
-    """Hold a score of chosen documents against both limits: the least p, and whether both intervals lie within."""
+    """Compare a score of chosen documents with both limits.
+
+    Returns:
+        The least p, and whether both intervals lie within. Where documents are too few to resolve a
+        low false-positive rate, the area alone counts.
+    """
     members = score[chosen[0]]
     others = score[chosen[1]]
     area = auc_interval(members, others)
-    low = low_interval(members, others)
     below = auc_interval(-members, -others).p_above(AREA) if area.high < 0.5 else 1.0
-    p = min(area.p_above(AREA), below, low.p_above(LOW_LIMIT))
-    return p, area.low >= 1 - AREA and area.high <= AREA and low.high <= LOW_LIMIT
+    p = min(area.p_above(AREA), below)
+    within = area.low >= 1 - AREA and area.high <= AREA
+    if lowest_resolved(others.size) is None:
+        return p, within
+    low = low_interval(members, others)
+    return min(p, low.p_above(LOW_LIMIT)), within and low.high <= LOW_LIMIT
 
 
 def resampled(
