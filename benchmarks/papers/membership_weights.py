@@ -44,12 +44,14 @@ from benchmarks.papers.membership_weights_gradients import (
     update_between,
 )
 from benchmarks.papers.membership_weights_scores import (
+    TOKEN_LIRA,
     Fold,
     Known,
     Learner,
     cross_fitted,
     folds_of,
     part_cosines,
+    split_stack,
     stacks_of,
     token_lira,
     token_values,
@@ -66,7 +68,7 @@ AUDITS = {
 MODELS = ("target", "clean", "baseline")
 WITH_GRADIENTS = ("tagger", "receipts", "reader", "writer", "donut")
 BASE = ("loss", "calibrated", "lira")
-LABEL_FREE = ("token lira", "token lira, learned", "gradient norm", "update cosine")
+LABEL_FREE = (*TOKEN_LIRA, "split stack", "gradient norm", "update cosine")
 PERMUTATIONS = 20
 BOOTSTRAPS = 200
 
@@ -120,6 +122,7 @@ def audits_of(corpus: Corpus) -> dict[str, Audit]:
     for audit, (target, reference) in AUDITS.items():
         scores = dict(by_audit[audit])
         scores |= token_lira(token_values(said, target, SPLIT_MODELS, trained))
+        scores["split stack"] = split_stack(said, target, reference, SPLIT_MODELS, trained)
         by_start = said.loss("start") - said.loss(target)
         scores["calibrated by start"] = by_start[: 2 * SIDE]
         if gradients:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from audit.stats.likelihood_ratio import logit_confidence, sides
 from audit.stats.roc import auc_interval
-from benchmarks.papers.membership_methods_scores import Said
+from benchmarks.papers.membership_methods_scores import FLOOR, SHARE, Said, min_k, windows
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -31,6 +31,7 @@ LEAST_VARIANCE = 1e-6
 RIDGE = 1.0
 CUT = 3.0
 """Standardised features are cut at as many deviations."""
+TOKEN_LIRA = ("token lira", "token lira, learned", "token lira, standardised")
 
 
 # Tokens
@@ -155,7 +156,7 @@ def likelihood_ratio(
 
 
 def token_lira(values: TokenValues) -> dict[str, Floats]:
-    """Give both forms of LiRA over tokens, by document."""
+    """Give the forms of LiRA over tokens, by document."""
     mean = values.outside.mean(axis=1)
     bins = bins_of(mean)
     deviations = np.sqrt(shrunk_variance(values.outside, bins))
@@ -166,7 +167,7 @@ def token_lira(values: TokenValues) -> dict[str, Floats]:
     sums = np.bincount(bins[seen], values.shift[seen], minlength=BINS)
     shift = np.maximum(sums / np.maximum(np.bincount(bins[seen], minlength=BINS), 1), 0.0)[bins]
     matrix = functools.cache(lambda n: correlation_matrix(by_lag, n))
-    columns: dict[str, list[float]] = {"token lira": [], "token lira, learned": []}
+    columns: dict[str, list[float]] = {name: [] for name in TOKEN_LIRA}
     for places in np.split(np.arange(mean.size), starts):
         residual = values.target[places] - mean[places]
         correlation = matrix(places.size)
@@ -174,6 +175,10 @@ def token_lira(values: TokenValues) -> dict[str, Floats]:
         columns["token lira, learned"].append(
             likelihood_ratio(residual, shift[places], deviations[places], correlation)
         )
+        standardised = common_shift(
+            residual / deviations[places], np.ones(places.size), correlation
+        )
+        columns["token lira, standardised"].append(standardised)
     return {name: np.array(column) for name, column in columns.items()}
 
 
@@ -269,6 +274,84 @@ def part_cosines(products: Floats) -> Learner:
         return np.asarray(cosines[counted].mean(axis=0))
 
     return fit
+
+
+# Labels of split models
+
+
+def unseen_by(trained: NDArray[np.bool_], but: int | None = None) -> Places:
+    """Choose a split model that did not see each document; which one turns from document to document.
+
+    Args:
+        trained: (n_documents, n_models), whether a model was trained on a document.
+        but: a model that is not chosen.
+    """
+    chosen = []
+    for number, row in enumerate(trained):
+        models = [model for model in np.flatnonzero(~row) if model != but]
+        chosen.append(models[number % len(models)])
+    return np.array(chosen)
+
+
+def loss_features(said: Said, target: str, reference: str, outside: Floats) -> Floats:
+    """Give the seven features of the split stack: (n_documents, 7).
+
+    Args:
+        said: of all documents.
+        target: whose name.
+        reference: name of the model that losses are calibrated by.
+        outside: (n_documents,) loss of a model that did not see the document; documents beyond are
+            left out.
+    """
+    n = outside.size
+    loss = said.loss(target)
+    theirs = said.loss(reference)
+    arrays = {"difference": said.arrays[f"logp.{target}"] - said.arrays[f"logp.{reference}"]}
+    differences = replace(said, arrays=arrays).tokens("difference")
+    columns = [
+        -loss,
+        theirs - loss,
+        np.log(np.maximum(theirs, FLOOR)) - np.log(np.maximum(loss, FLOOR)),
+        said.units(f"logp.{target}", lambda row: min_k(row, SHARE)),
+        np.array([windows(row) for row in differences]),
+        said.loss("start") - loss,
+    ]
+    return np.column_stack([*(column[:n] for column in columns), outside - loss[:n]])
+
+
+def in_deviations(features: Floats, centred_on: NDArray[np.bool_]) -> Floats:
+    """Divide features by their deviations, centred on some documents, and cut them."""
+    centre = features[centred_on].mean(axis=0)
+    scale = np.maximum(features.std(axis=0), 1e-12)
+    return np.asarray(np.clip((features - centre) / scale, -CUT, CUT), np.float64)
+
+
+def split_stack(
+    said: Said, target: str, reference: str, models: Sequence[str], trained: NDArray[np.bool_]
+) -> Floats:
+    """Score documents of the target by a fit on the split models' own documents.
+
+    Args:
+        said: of all documents.
+        target: whose name.
+        reference: name of the model that losses are calibrated by.
+        models: names of the split models.
+        trained: (n_documents, n_models), whether a model was trained on a document; documents that
+            none saw take no part in the fit.
+    """
+    numbers = np.arange(len(trained))
+    losses = np.stack([said.loss(name)[: len(trained)] for name in models], axis=1)
+    members = np.asarray(trained.any(axis=1), bool)
+    taught = []
+    for place, name in enumerate(models):
+        outside = losses[numbers, unseen_by(trained, place)]
+        taught.append(
+            in_deviations(loss_features(said, name, reference, outside), members)[members]
+        )
+    weights = ridge_logistic(np.concatenate(taught), trained[members].T.ravel() * 1.0, RIDGE)
+    features = loss_features(said, target, reference, losses[numbers, unseen_by(trained)])
+    scores: Floats = in_deviations(features, np.full(len(trained), True)) @ weights[1:]
+    return scores
 
 
 class Fold(NamedTuple):
