@@ -35,8 +35,8 @@ INSTEAD: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "stack, splits alone": ("stack, splits",),
     },
 }
-"""Sets of scores in place of the base; of these the rule has `update cosine` for the loss."""
-TRIED = 11
+"""Sets of scores in place of the base; the rule decides on those that it names."""
+TRIED = 12
 LEVEL = 1 - 0.05 / TRIED
 DRAWS = 10_000
 LISTED = (
