@@ -276,7 +276,7 @@ DOCUMENTS = "documents_identified"
 VALUES = "values_identified"
 """Counts of what an attack gives away for certain: documents, and distinct values, beyond the
 control."""
-RETRAIN = "train again without this leak, then scan again"
+RETRAIN = "train again with a countermeasure (docaudit fix), then scan again"
 """The remedy of a check that shows a leak."""
 Job = Callable[[], Measurement]
 """One measurement as a call, so that progress can be shown between measurements."""

@@ -6,6 +6,7 @@ from typing import Literal, get_args
 
 from pydantic.dataclasses import dataclass
 
+from audit.attacks.figure_text import Form
 from audit.measurements import STRICT
 
 FindingState = Literal[
@@ -75,7 +76,7 @@ class AnsweredFinding:
 
 @dataclass(frozen=True, config=STRICT)
 class MeasuredUse:
-    """A model's usefulness without and with a remedy by one measure.
+    """A model's usefulness without and with a remedy by one measure, as shares.
 
     Larger is better; `before` is above 0.
     """
@@ -92,7 +93,9 @@ class Evidence:
     Attributes:
         by: docaudit's own measurement, or a paper's.
         attack, metric: shell patterns of the limits that it speaks for.
-        before, after: what was measured, in whatever unit.
+        before, after: what was measured, in the unit of `form`.
+        leak: what was measured, in words that stand before the numbers.
+        form: how the numbers are printed.
         of_failures: whether they are shares of what the attacker got wrong, which rise where the
             leak falls.
         setting: what was measured, on which model and data.
@@ -106,6 +109,8 @@ class Evidence:
     metric: str
     before: float
     after: float
+    leak: str
+    form: Form
     setting: str
     source: str
     cost: str = ""

@@ -15,7 +15,7 @@ from audit.policy.grounds import Ground, Remedy
 from audit.policy.limits import TEXTS, Limit
 from audit.record import SIGNIFICANCE, Reason, Result
 
-MORE = "audit more documents than the data set holds"
+MORE = "add documents to the data set, as docaudit plan counts them, and scan again"
 """What helps where all that the data set holds was tried; `Remedy.ALL` where it was not."""
 CONFIRMED = "the leak above the limit is confirmed"
 LITTLE = 0.25

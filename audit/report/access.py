@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from audit.attacks import text_of
 from audit.attacks.text import sentence_case
+from audit.cards import SERVED
 from audit.measurements import Estimate
 from audit.record import AuditRecord
 from audit.report import numbers
@@ -80,20 +81,52 @@ def recipients_sentence(facts: Facts, wording: str = "", only: str = "") -> str:
         wording: label of another sentence than that of what was shown.
         only: the one state in which anything is said; empty: in each.
     """
-    stated = facts.record.audit.release
-    if stated is None:
+    line = _stated_line(facts)
+    if line is None:
+        return ""
+    state = _state_of_release(line)
+    if only not in ("", state):
         return ""
     words = LABELS["recipients"]
+    who = words[line.release]
+    template = words[wording or _wording_of(line, facts)]
+    return template.format(
+        who=who,
+        Who=sentence_case(who),
+        knowledge=_knowledge_of(line),
+        limits=_share_of_exceeded(line, facts),
+    )
+
+
+def _share_of_exceeded(line: ReleaseFacts, facts: Facts) -> str:
+    """Say how many of the exceeded limits are exceeded with the access of a release."""
+    total = facts.verdict.counts.violated
+    if not line.n_exceeded:
+        return LABELS["recipients"]["a leak"]
+    return LABELS["recipients"]["exceeded limits"].format(n=line.n_exceeded, total=total)
+
+
+def _stated_line(facts: Facts) -> ReleaseFacts | None:
+    """Return what was found for the release that the owner states; None where none is stated."""
+    stated = facts.record.audit.release
+    if stated is None:
+        return None
     for line in facts.releases:
-        state = _state_of_release(line)
-        if line.release == STATED[stated] and only in ("", state):
-            who = words[line.release]
-            name = wording or state
-            if line.with_scores and name == "not tested":
-                name = "scores alone"
-            knowledge = _knowledge_of(line)
-            return words[name].format(who=who, Who=sentence_case(who), knowledge=knowledge)
-    return ""
+        if line.release == STATED[stated]:
+            return line
+    return None
+
+
+def _wording_of(line: ReleaseFacts, facts: Facts) -> str:
+    """Choose the label of the sentence on what was shown to the recipients of a release."""
+    state = _state_of_release(line)
+    if state == "not tested" and line.with_scores:
+        return "scores alone"
+    is_served = facts.record.target.family == SERVED
+    if state == "shown" and line.release == "hosted" and not is_served:
+        # A copy of the file was asked, so that nothing is known of the service itself.
+        return "shown to users"
+    return state
 
 
 def _knowledge_of(line: ReleaseFacts) -> str:
@@ -171,7 +204,7 @@ def _sentences(line: ReleaseFacts, record: AuditRecord) -> Iterator[str]:
 def _what_else(line: ReleaseFacts) -> Iterator[str]:
     """Yield what scores would add, and what is undecided or was not tested with an access."""
     rest = {
-        "scores": line.with_scores,
+        _scores_wording(line): line.with_scores,
         "undecided": line.undecided,
         "not tested": _untested_otherwise(line),
         "server": line.by_server,
@@ -180,7 +213,14 @@ def _what_else(line: ReleaseFacts) -> Iterator[str]:
         del rest["not tested"]
     for name, attacks in rest.items():
         if attacks:
-            yield WORDS[name].format(listed=_listed(attacks))
+            yield WORDS[name].format(listed=_listed(attacks), n=line.n_exceeded)
+
+
+def _scores_wording(line: ReleaseFacts) -> str:
+    """Choose the label of the sentence on scores: it says what withholding them leaves."""
+    if not line.n_exceeded:
+        return "scores"
+    return "scores left one" if line.n_exceeded == 1 else "scores left"
 
 
 def _untested_otherwise(line: ReleaseFacts) -> tuple[str, ...]:

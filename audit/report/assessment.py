@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from audit.attacks import text_of
 from audit.attacks.text import ACCESS_LABELS, sentence_case
 from audit.cards import SERVED
-from audit.errors import listed
 from audit.measurements import Estimate
 from audit.report import numbers
 from audit.report.coverage import NOT_STATED, describe_cost
-from audit.report.facts.definitions import NEARLY, Facts, QuestionFacts, title_of
+from audit.report.facts.definitions import (
+    DOCUMENTS,
+    NEARLY,
+    Facts,
+    QuestionFacts,
+    ReturnedDocuments,
+    title_of,
+)
 from audit.report.kinds import VALUES, kind_label, people_sentence
 from audit.report.labels import LABELS
 
 WORDS = LABELS["assessment"]
 TITLES = LABELS["assessment_titles"]
-DOCUMENTS = "documents_identified"
+PERSONAL = "identified"
+NO_NUMBER = "–"
+FEWEST_COUNTS = 2
+"""Counts from which on a table of them says more than page one."""
 FEWEST_TOTALS = 2
 """Attacks that count values, from which on their totals are compared."""
 
@@ -41,25 +50,58 @@ class TestRow:
 
 
 @dataclass(frozen=True)
+class CountRow:
+    """Hold a count that a reader compares with others; a dash where a number is not counted.
+
+    Attributes:
+        counted: what is counted.
+        training: count on training documents.
+        unseen: count on unseen documents.
+        because: what remains because of training.
+    """
+
+    counted: str
+    training: str
+    unseen: str
+    because: str
+
+
+@dataclass(frozen=True)
+class CountGroup:
+    """Hold the counts of one attack under its title."""
+
+    title: str
+    rows: tuple[CountRow, ...]
+
+
+@dataclass(frozen=True)
 class AssessmentView:
     """Hold what an assessment of the risk takes from this audit.
 
     Attributes:
         tests: how each attack was run, in the order of page one.
-        counts: sentences on counts that differ, and why.
+        counts: counts that differ, side by side.
+        count_notes: sentences that say why they differ.
         matters: what an assessment names, and what this audit says of it.
     """
 
     tests: tuple[TestRow, ...]
-    counts: tuple[str, ...]
+    counts: tuple[CountGroup, ...]
+    count_notes: tuple[str, ...]
     matters: tuple[tuple[str, str], ...]
+
+    @property
+    def reconciles(self) -> bool:
+        """Tell whether there are counts to compare: one alone says no more than page one."""
+        return sum(len(group.rows) for group in self.counts) >= FEWEST_COUNTS
 
 
 def assessment_view(facts: Facts) -> AssessmentView:
     """Lay out how the attacks were run, how their counts fit, and what an assessment asks."""
     return AssessmentView(
         tests=tuple(_test_row(facts, row) for row in facts.rows),
-        counts=tuple(_count_sentences(facts)),
+        counts=tuple(_count_groups(facts)),
+        count_notes=tuple(_count_notes(facts)),
         matters=tuple(_matters(facts)),
     )
 
@@ -79,79 +121,151 @@ def _has(row: QuestionFacts) -> str:
     threat = text_of(row.attack).threat
     if threat is None:
         return ACCESS_LABELS[row.access]
-    return f"{ACCESS_LABELS[row.access]}; {threat.knowledge}"
+    access = ACCESS_LABELS[row.access]
+    if row.access == "answers" and threat.least_for:
+        access = f"{access} ({threat.least_for})"
+    return f"{access}; {threat.knowledge}"
 
 
-def _count_sentences(facts: Facts) -> Iterator[str]:
-    """Yield why counts differ that a reader of several pages compares."""
+def _count_groups(facts: Facts) -> Iterator[CountGroup]:
+    """Yield the counts that a reader of several pages compares, in the order of page one."""
     for row in facts.rows:
-        yield from _word_for_word_sentence(row)
-        yield from _documents_sentence(facts, row)
-        yield from _recognised_sentence(row)
-    yield from _totals_sentence(facts)
+        rows = (
+            *_word_for_word_row(row),
+            *_page_one_row(row),
+            *_personal_row(row),
+            *_documents_rows(row),
+        )
+        if rows:
+            yield CountGroup(title_of(row.attack), rows)
 
 
-def _word_for_word_sentence(row: QuestionFacts) -> Iterator[str]:
-    """Yield how many values came back without a wrong letter, where the count allows a few."""
-    exactly = row.word_for_word
-    if exactly is None or row.trained is None:
-        return
-    n_exactly = numbers.exact_count(exactly)
-    n_nearly = numbers.exact_count(row.trained)
-    if n_exactly is not None and n_nearly is not None:
-        yield WORDS["word for word"].format(
-            title=title_of(row.attack),
-            n=n_exactly,
-            total=exactly.n,
-            n_near=n_nearly,
-            total_near=row.trained.n,
+def _word_for_word_row(row: QuestionFacts) -> Iterator[CountRow]:
+    """Yield how many values came back without a wrong letter, where page one allows a few."""
+    if row.word_for_word is not None:
+        yield CountRow(
+            WORDS["word for word"],
+            numbers.reached(row.word_for_word),
+            NO_NUMBER,
+            NO_NUMBER,
         )
 
 
-def _documents_sentence(facts: Facts, row: QuestionFacts) -> Iterator[str]:
-    """Yield how documents that gave a value back become documents because of training."""
-    counted = row.held_against(DOCUMENTS)
-    if row.returned is None or counted is None:
+def _page_one_row(row: QuestionFacts) -> Iterator[CountRow]:
+    """Yield the counts of page one, and how much of them is because of training."""
+    if row.trained is None or numbers.exact_count(row.trained) is None:
         return
-    yield WORDS["documents"].format(
-        title=title_of(row.attack),
-        of_declared=facts.record.corpus.documents.get("member", 0),
-        because=numbers.bare(counted.value, "count"),
-        returned=row.returned,
+    wording = "values nearly" if row.method == NEARLY else "values"
+    yield CountRow(
+        WORDS[wording],
+        _reached(row.trained),
+        _reached(row.unseen),
+        _because_of_training(row),
     )
+    counted = row.held_against(VALUES)
+    if counted is not None and _counts_unnamed_values(row):
+        yield CountRow(WORDS["all values"], NO_NUMBER, NO_NUMBER, _amount(counted))
 
 
-def _recognised_sentence(row: QuestionFacts) -> Iterator[str]:
-    """Yield what a count of recognised documents is, beside a share of pairs."""
+def _because_of_training(row: QuestionFacts) -> str:
+    """Write the count of values that leaked because of training, else the leak of page one."""
+    counted = row.held_against(VALUES)
+    if counted is not None and not _counts_unnamed_values(row):
+        return _amount(counted)
+    if row.measured is None or row.deciding is None:
+        return NO_NUMBER
+    form = text_of(row.attack).metric(row.deciding.limit.metric).form
+    return numbers.amount(row.measured, form)
+
+
+def _personal_row(row: QuestionFacts) -> Iterator[CountRow]:
+    """Yield the distinct personal values that came back because of training."""
+    counted = row.held_against(PERSONAL)
+    if counted is not None:
+        yield CountRow(
+            WORDS["personal values"],
+            NO_NUMBER,
+            NO_NUMBER,
+            _amount(counted),
+        )
+
+
+def _documents_rows(row: QuestionFacts) -> Iterator[CountRow]:
+    """Yield the documents that leak a value, or are recognised, and how many because of training.
+
+    Both sides are those that the count compares, by its own method. A count of which they are not
+    known is left out, but for documents that are recognised by their score.
+    """
     counted = row.held_against(DOCUMENTS)
-    if not row.compares_pairs or counted is None:
+    leaking = row.leaking
+    if counted is None or (leaking is None and not row.compares_pairs):
         return
-    yield WORDS["recognised"].format(
-        title=title_of(row.attack),
-        n=numbers.bare(counted.value, "count"),
-        total=_total_of(counted),
-    )
+    if leaking is None:
+        yield CountRow(WORDS["documents"], NO_NUMBER, NO_NUMBER, _amount(counted))
+        return
+    wording = "documents"
+    if row.method == NEARLY and row.returned is not None:
+        # No certain count is of values that are nearly right.
+        wording = "documents word for word"
+        yield CountRow(WORDS["documents nearly"], *_both_sides(row.returned), NO_NUMBER)
+    yield CountRow(WORDS[wording], *_both_sides(leaking), _amount(counted))
 
 
-def _totals_sentence(facts: Facts) -> Iterator[str]:
-    """Yield why attacks count out of different numbers of values, where several do."""
-    parts = []
-    nearly = []
-    for row in facts.rows:
-        counted = row.held_against(VALUES)
-        if counted is None:
-            continue
-        title = title_of(row.attack)
-        parts.append(WORDS["total"].format(title=title, total=_total_of(counted)))
-        if row.method == NEARLY:
-            nearly.append(WORDS["near"].format(title=title))
-    if len(parts) >= FEWEST_TOTALS:
-        yield " ".join([WORDS["totals"].format(totals=listed(parts, "and")), *nearly])
+def _both_sides(documents: ReturnedDocuments) -> tuple[str, str]:
+    """Write how many documents of training, and how many unseen ones, gave something away."""
+    training = f"{documents.n_member:,} of {documents.of_member:,}"
+    unseen = f"{documents.n_heldout:,} of {documents.of_heldout:,}"
+    return training, unseen
 
 
-def _total_of(counted: Estimate) -> int:
-    """Return what a count is out of: all that there is, or what was tried."""
-    return counted.total or counted.n
+def _amount(counted: Estimate) -> str:
+    """Write a count, with how many were tried where that is a part of all."""
+    amount = numbers.amount(counted, "count")
+    if counted.total is None or counted.n >= counted.total:
+        return amount
+    return WORDS["tried"].format(amount=amount, n=counted.n)
+
+
+def _reached(share: Estimate | None) -> str:
+    """Write how many units an attack reached; a dash where that was not measured."""
+    if share is None:
+        return NO_NUMBER
+    return numbers.reached(share)
+
+
+def _count_notes(facts: Facts) -> Iterator[str]:
+    """Yield why the counts of the table differ, where it has any that do."""
+    counting = [row for row in facts.rows if row.held_against(VALUES) is not None]
+    if counting:
+        yield WORDS["less unseen"]
+    yield from _notes_on_documents(facts)
+    if any(row.held_against(PERSONAL) for row in facts.rows):
+        yield WORDS["personal"]
+    yield from _notes_on_values(counting)
+
+
+def _notes_on_documents(facts: Facts) -> Iterator[str]:
+    """Yield how leaking and recognised documents are counted."""
+    if any(row.leaking is not None for row in facts.rows):
+        yield WORDS["corrected"]
+    if any(row.compares_pairs and row.held_against(DOCUMENTS) for row in facts.rows):
+        yield WORDS["above all but one"]
+
+
+def _notes_on_values(counting: Sequence[QuestionFacts]) -> Iterator[str]:
+    """Yield why attacks count out of different numbers of values."""
+    if any(map(_counts_unnamed_values, counting)):
+        yield WORDS["never named"]
+    if any(row.method == NEARLY for row in counting):
+        yield WORDS["near"]
+    if len(counting) >= FEWEST_TOTALS:
+        yield WORDS["totals"]
+
+
+def _counts_unnamed_values(row: QuestionFacts) -> bool:
+    """Test whether a count covers values that page one leaves out, as training never named them."""
+    counted = row.held_against(VALUES)
+    return counted is not None and row.trained is not None and counted.n > row.trained.n
 
 
 def _matters(facts: Facts) -> Iterator[tuple[str, str]]:
@@ -184,18 +298,24 @@ def _matters(facts: Facts) -> Iterator[tuple[str, str]]:
 
 def _data_matter(facts: Facts) -> Iterator[tuple[str, str]]:
     """Yield the kinds of personal data that the owner states beside those that were tried."""
-    tried = []
+    counted = []
+    uncounted = []
     for kind in facts.kinds:
         label = kind_label(kind)
         if kind.of_member:
-            label = f"{label} ({kind.of_member:,})"
-        if kind.tried:
-            tried.append(label)
-    if not tried:
+            counted.append(f"{label} ({kind.of_member:,})")
+        elif kind.tried:
+            uncounted.append(label)
+    if not counted and not uncounted:
         return
     stated = ", ".join(facts.record.audit.data_categories)
     words = WORDS["data" if stated else "no data"]
-    yield TITLES["data"], words.format(stated=f"“{stated}”", tried=", ".join(tried))
+    tried = ", ".join(counted)
+    if counted and uncounted:
+        tried = WORDS["by others"].format(counted=tried, uncounted=", ".join(uncounted))
+    elif uncounted:
+        tried = ", ".join(uncounted)
+    yield TITLES["data"], words.format(stated=f"“{stated}”", tried=tried)
 
 
 def _after_measures(facts: Facts) -> str:

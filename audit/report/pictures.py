@@ -93,11 +93,11 @@ def _published_changes(item: Recommendation) -> Iterator[Change]:
     for finding in item.findings:
         for evidence in _evidence_on(finding, item.remedy):
             label = text_of(finding.attack).short(finding.metric)
-            sides = (evidence.before, evidence.after)
-            changes.setdefault(sides, Change(label, *sides))
+            sides = evidence.leaks
+            changes.setdefault(sides, Change(label, *sides, evidence.form))
             for use in evidence.useful:
                 use_label = sentence_case(use.measure)
-                useful[use.measure] = Change(use_label, use.before, use.after, useful=True)
+                useful[use.measure] = Change(use_label, use.before, use.after, "share", useful=True)
     yield from (*changes.values(), *useful.values())
 
 

@@ -129,25 +129,29 @@ def residual_risk(facts: Facts, policy: Policy) -> tuple[str, ...]:
         paragraphs.append(
             f"The guarantee that the model’s training claims does not hold: {verdict.contradicted}."
         )
-    paragraphs += _limits(verdict, policy)
+    paragraphs += _limits(facts, policy)
     paragraphs.append(_not_examined(rows))
     paragraphs.append(_owner_declarations(record))
     paragraphs.append(_out_of_reach(rows))
     return tuple(filter(None, paragraphs))
 
 
-def _limits(verdict: Verdict, policy: Policy) -> Iterator[str]:
+def _limits(facts: Facts, policy: Policy) -> Iterator[str]:
     """Yield a paragraph on the limits of each outcome that leaves something.
 
-    It names their attacks, and how many limits of each.
+    It names their attacks, and how many limits of each. Attacks that did not run are not among
+    them.
     """
+    verdict = facts.verdict
     n_met = sum(decision.outcome == "passed" for decision in verdict.decisions)
     counted = "One limit is" if n_met == 1 else f"{n_met} limits are"
     groups: dict[str, Counter[str]] = {}
     for decision in verdict.decisions:
         group = _group_of(decision)
+        attack = decision.limit.attack
+        if group == "not run" and attack not in facts.record.completed:
+            continue
         if group in REMAINS:
-            attack = decision.limit.attack
             groups.setdefault(group, Counter())[text_of(attack).title or attack] += 1
     for group in sorted(groups, key=[*REMAINS].index):
         listed = "; ".join(_count_limits(*item) for item in groups[group].items())

@@ -95,6 +95,9 @@ def urgency_of(facts: Facts) -> Urgency | None:
     return facts.next_step.urgency
 
 
+MORE_DOCUMENTS = "add documents to the data set, as docaudit plan counts them, and scan again"
+
+
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_each_cause_has_its_urgency(case: Case) -> None:
     facts = judge_facts([case.of("reconstruction")], case.settings)
@@ -137,7 +140,7 @@ def test_an_alarm_of_the_scan_is_named_though_no_number_of_it_was_measured() -> 
     ("tried", "advice"),
     [
         pytest.param(50, "rerun without --budget quick", id="half"),
-        pytest.param(100, "audit more documents than the data set holds", id="each document"),
+        pytest.param(100, MORE_DOCUMENTS, id="each document"),
     ],
 )
 def test_a_rerun_is_advised_only_where_something_is_left_untried(tried: int, advice: str) -> None:
@@ -147,7 +150,6 @@ def test_a_rerun_is_advised_only_where_something_is_left_untried(tried: int, adv
     assert decides_most(facts) == f"To decide 1 of 1 undecided limit: {advice}."
 
 
-MORE_DOCUMENTS = "audit more documents than the data set holds"
 HUNDRED_A_SIDE = {"member": 100, "heldout": 100}
 
 

@@ -7,9 +7,10 @@ import pytest
 from shown_pages import decision
 
 from audit.cards import Forgotten
+from audit.measurements import Breakdown, Group, Share
 from audit.policy import Limit
 from audit.record import Result
-from audit.report.assessment import AssessmentView, assessment_view
+from audit.report.assessment import AssessmentView, CountRow, assessment_view
 from audit.report.facts.build import facts_of
 from audit.report.facts.definitions import KindFacts, ReturnedDocuments
 from audit.report.numbers import NBSP
@@ -27,7 +28,8 @@ def test_every_attack_that_ran_says_what_it_does_with_what_and_how_much() -> Non
     assert test.title == "Restoring blacked-out values"
     assert test.procedure.startswith("One value of a page is blacked out.")
     assert test.has.startswith("the model’s scores")
-    assert test.effort == "150 fields; 128 candidates per word piece; 8 attempts per value"
+    assert test.effort.startswith("150 fields; 128 candidates of the public model per word piece")
+    assert test.effort.endswith("; 8 attempts per value (page one: the first alone)")
 
 
 def test_nothing_is_told_of_attacks_that_did_not_run() -> None:
@@ -49,13 +51,13 @@ def counted(attack: str, metric: str, value: float, total: int) -> examples.Case
 def test_documents_that_gave_a_value_back_become_those_because_of_training() -> None:
     facts = facts_of(*counted("reconstruction", "documents_identified", 137.0, 160)[:2])
     (row,) = facts.rows
-    returned = ReturnedDocuments(n_member=138, of_member=159, n_heldout=3, of_heldout=160)
-    facts = dataclasses.replace(facts, rows=(dataclasses.replace(row, returned=returned),))
-    (sentence,) = assessment_view(facts).counts
-    assert "159 of 150 training documents hold a value that was tried" in sentence
-    assert "138 of them gave one back" in sentence
-    assert "3 of 160 did" in sentence
-    assert "137 of all are “because of training”" in sentence
+    leaking = ReturnedDocuments(n_member=138, of_member=159, n_heldout=3, of_heldout=160)
+    facts = dataclasses.replace(facts, rows=(dataclasses.replace(row, leaking=leaking),))
+    view = assessment_view(facts)
+    (group,) = view.counts
+    assert group.title == "Restoring blacked-out values"
+    assert group.rows == (CountRow("documents", "138 of 159", "3 of 160", "137 of 160"),)
+    assert view.count_notes[0].startswith("Of documents, training less unseen")
 
 
 def test_values_with_wrong_letters_stand_beside_those_that_came_back_word_for_word() -> None:
@@ -64,11 +66,11 @@ def test_values_with_wrong_letters_stand_beside_those_that_came_back_word_for_wo
     trained = examples.share("pr.member.attack.unique.near", 90, 150)
     exactly = examples.share("pr.member.attack.unique.lowest_loss", 80, 152)
     row = dataclasses.replace(row, trained=trained, word_for_word=exactly, method=".near")
-    counts = assessment_view(dataclasses.replace(facts, rows=(row,))).counts
-    assert counts[0] == (
-        "Restoring blacked-out values: 80 of 152 training values came back word for word. "
-        "With a few wrong letters allowed it is 90 of 150, which page one counts."
-    )
+    (group,) = assessment_view(dataclasses.replace(facts, rows=(row,))).counts
+    word_for_word, nearly = group.rows
+    assert word_for_word == CountRow("word for word", "80 of 152", "–", "–")
+    assert nearly.counted == "nearly right (page one)"
+    assert nearly.training == "90 of 150"
 
 
 def test_recognised_documents_stand_beside_the_share_of_pairs() -> None:
@@ -79,8 +81,14 @@ def test_recognised_documents_stand_beside_the_share_of_pairs() -> None:
     facts = dataclasses.replace(
         facts, rows=(dataclasses.replace(row, decisions=decisions, deciding=area),)
     )
-    (sentence,) = assessment_view(facts).counts
-    assert "158 of 160 score above all but one unseen document" in sentence
+    view = assessment_view(facts)
+    (group,) = view.counts
+    assert group.rows == (CountRow("documents", "–", "–", "158 of 160"),)
+    assert view.count_notes[-1].startswith("A recognised document scores above all but one unseen one")
+
+
+def test_counts_say_that_each_attack_draws_its_own_values_only_where_several_count_some() -> None:
+    assert "Each attack draws its own values." not in view_of(examples.violated()).count_notes
 
 
 def test_means_are_named_only_where_a_leak_is_confirmed() -> None:
@@ -122,3 +130,47 @@ def test_a_list_of_documents_to_be_forgotten_has_no_assessment() -> None:
     corpus = dataclasses.replace(facts.record.corpus, forgotten=listed)
     record = dataclasses.replace(facts.record, corpus=corpus)
     assert assessment_view(dataclasses.replace(facts, record=record)).matters == ()
+
+
+def test_one_count_alone_is_no_table() -> None:
+    assert not view_of(examples.violated()).reconciles
+    assert "How the counts fit together" not in decision(examples.violated())
+
+
+def returned_by(method: str, hits: int, unseen: int) -> Breakdown:
+    """Return a division of 160 documents a side by whether a value came back."""
+    none = Group("0", Share(160 - hits, 160), Share(160 - unseen, 160))
+    some = Group("1", Share(hits, 160), Share(unseen, 160))
+    return Breakdown("documents", method, "documents", (none, some))
+
+
+def test_documents_of_both_sides_are_those_of_the_method_that_counts_them() -> None:
+    """Page one counts values by one method, and documents leak for certain by another."""
+    names = ("documents_identified", "documents_identified.lowest_loss")
+    numbers = []
+    for name, value in zip(names, (120.0, 156.0), strict=True):
+        number = examples.mean(name, value, 1.0, 160, 0.0, "chance")
+        numbers.append(dataclasses.replace(number, unit="documents", total=160))
+    limit = Limit("reconstruction", "documents_identified", "made up", max=10.0)
+    result = Result(
+        "reconstruction",
+        measurements=tuple(numbers),
+        methods={"documents_identified": names},
+        breakdowns=(returned_by(".near", 157, 5), returned_by(".lowest_loss", 156, 1)),
+    )
+    policy = dataclasses.replace(examples.policy(), limits=(limit,))
+    record = examples.record(result, battery=("reconstruction",))
+    (group,) = view_of(examples.judged(record, policy)).counts
+    assert group.rows == (CountRow("documents", "156 of 160", "1 of 160", "156 of 160"),)
+
+
+def test_values_that_training_never_named_are_said_to_count() -> None:
+    """The count of values covers more than page one, where training named a part of them."""
+    facts = facts_of(*counted("attribute_inference", "values_identified", 54.0, 161)[:2])
+    (row,) = facts.rows
+    trained = examples.share("chosen.member.unique", 37, 41)
+    facts = dataclasses.replace(facts, rows=(dataclasses.replace(row, trained=trained),))
+    view = assessment_view(facts)
+    (group,) = view.counts
+    assert group.rows[-1].counted == "with values never named"
+    assert "Never named: in no label or question of the training." in view.count_notes

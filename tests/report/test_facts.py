@@ -114,12 +114,21 @@ def facts_in_words(facts: Facts) -> Iterator[str]:
         if kind.rate is not None:
             yield numbers.show(kind.rate, "share")
     yield from people_in_words(facts)
+    yield from access_in_words(facts)
     yield str(sum(kind.came_back for kind in facts.kinds))
     yield f"{len(facts.open)} {len(facts.accepted)} {len(facts.outside)} {len(facts.actions)}"
     for leak in (*facts.accepted, *facts.outside):
         yield from texts_of(leak.measured)
         yield from texts_of(leak.shown)
     yield from limits_in_words(facts)
+
+
+def access_in_words(facts: Facts) -> Iterator[str]:
+    """Write the number of each kind of access."""
+    for row in facts.access:
+        for cell in row.cells.values():
+            if cell.measured is not None:
+                yield from texts_of(cell.measured)
 
 
 def people_in_words(facts: Facts) -> Iterator[str]:
@@ -279,13 +288,13 @@ def answers_back() -> Case:
             gain_without_the_model,
             "both",
             "Leak: the share on training documents less that on unseen ones and what an attacker "
-            "gains without the model.",
+            "gains without this model.",
             id="what is found without the model is taken off",
         ),
         pytest.param(
             answers_back,
             "without",
-            "Leak: the share on training documents less that without the model.",
+            "Leak: the share on training documents less that without this model.",
             id="answers of the same questions without the model",
         ),
     ],
@@ -308,7 +317,7 @@ def test_page_one_names_the_row_of_which_a_gain_without_the_model_is_taken_off()
     ]
     leak = (
         "Leak: the share on training documents, in row 1 less that on unseen ones and what an "
-        "attacker gains without the model, in row 2 less that on unseen ones."
+        "attacker gains without this model, in row 2 less that on unseen ones."
     )
     assert leak in decision_view(facts).leak
 

@@ -14,6 +14,7 @@ from audit.defenses.remedy import Evidence, FindingState, Remedy
 from audit.errors import RecordError
 from audit.measurements import Estimate
 from audit.policy import Gap, Limit, Policy, grounds
+from audit.record import Result
 from audit.report.action import first_action
 from audit.report.commands import Called, Commands
 from audit.report.facts.actions import STATE_LABELS
@@ -97,6 +98,27 @@ def test_no_countermeasure_that_destroys_a_model_stands_before_another() -> None
     assert next(iter(ranked(harmless))) == "sanitise"
 
 
+def test_a_remedy_against_every_exceeded_attack_stands_before_one_against_a_part() -> None:
+    """Blocking is against answers, so that no verdict changes by it while documents are known."""
+    answers = examples.mean("net", 0.51, 0.02, 160, 0.0, "held-out")
+    documents = examples.mean("auc", 0.95, 0.02, 320, 0.5, "chance")
+    limits = (
+        Limit("memorisation", "net", "made up", max=0.05),
+        Limit("membership", "auc", "made up", max=0.65),
+    )
+    results = (
+        Result("memorisation", measurements=(answers,)),
+        Result("membership", measurements=(documents,)),
+    )
+    record = examples.record(*results, battery=("memorisation", "membership"))
+    policy = dataclasses.replace(examples.policy(), limits=limits)
+    record, verdict, _ = examples.judged(record, policy)
+    outcomes = [decision.outcome for decision in verdict.decisions]
+    assert outcomes == ["violated", "violated"]
+    ids = [item.remedy.id for item in recommend(record, verdict)]
+    assert ids.index("differential-privacy") < ids.index("extraction-blocking")
+
+
 @pytest.mark.parametrize("remedy_id", [item.id for item in remedies()])
 def test_no_remedy_is_recommended_by_a_leak_that_rose(remedy_id: str) -> None:
     """A share of wrong words rises where the leak falls, and was read the wrong way round."""
@@ -110,7 +132,7 @@ def test_no_remedy_is_recommended_by_a_leak_that_rose(remedy_id: str) -> None:
 
 def test_the_cost_in_usefulness_is_printed_beside_the_effect_by_every_measure() -> None:
     effects = ranked()["differential-privacy"].expected
-    assert "cost in usefulness there: hidden words predicted 0.66 → 0.57" in effects[0].replace(
+    assert "usefulness there: hidden words predicted 66.3 → 56.7 %" in effects[0].replace(
         "\u00a0", " "
     )
     (excess,) = (one for one in remedy("differential-privacy").evidence if one.metric == "excess")

@@ -47,9 +47,9 @@ NEEDED_DOCUMENTS = 20
 """Documents of a split under which statistics are marked "few units"."""
 QUANTITIES = {
     "calibrated": "loss of models that never saw the document minus this model's loss, nats",
-    "loss": "minus the loss, nats",
+    "loss": "how well the model predicts the document (minus the loss, nats)",
     "ratio": "logarithm of the loss of models that never saw the document over this model's",
-    "row": "minus the loss of page, question and answer together, nats",
+    "row": "how well the model predicts page, question and answer (minus the loss, nats)",
     "lira": "logarithm of LiRA's likelihood ratio",
 }
 """Scores in words, as an axis has them."""

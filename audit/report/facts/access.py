@@ -139,11 +139,18 @@ class _Tried:
             n_exceeded = sum(decision.outcome == "violated" for decision in within)
             return AccessCell("shown", shown, outcome, n_exceeded)
         if self._is_tested(access):
-            return AccessCell("not shown", measured, outcome)
+            return AccessCell("not shown", measured or self._first_within(access), outcome)
         untested = _untested_cell(self._question.attack, access)
         if untested.state == "needs the model":
             return replace(untested, guessed=self._question.trained_without)
         return untested
+
+    def _first_within(self, access: Access) -> Estimate | None:
+        """Return the first number within an access that tells of a leak; None without one."""
+        for number in self._numbers:
+            if self._is_within(access, number):
+                return number
+        return None
 
     def _decisions_within(self, access: Access) -> list[Decision]:
         """List the decisions on numbers within an access, the worst first."""
@@ -221,7 +228,7 @@ def releases_of(record: AuditRecord, rows: Sequence[AccessRow]) -> tuple[Release
     task = record.target.task
     hosted = replace(
         hosted,
-        by_server=tuple(attack for attack in hosted.not_tested if _asks_a_server(attack, task)),
+        by_server=tuple(_by_server(rows, hosted, task)),
         with_scores=tuple(
             row.attack
             for row in rows
@@ -260,6 +267,13 @@ def _release(name: Release, rows: Sequence[AccessRow]) -> ReleaseFacts:
         not_tested=tuple(by_state.get("not tested", ())),
         n_exceeded=n_exceeded,
     )
+
+
+def _by_server(rows: Sequence[AccessRow], hosted: ReleaseFacts, task: str) -> Iterator[str]:
+    """Yield the attacks that ran, and that only a scan of a server tries with answers alone."""
+    for row in rows:
+        if row.ran and row.attack in hosted.not_tested and _asks_a_server(row.attack, task):
+            yield row.attack
 
 
 def _asks_a_server(attack: str, task: str) -> bool:

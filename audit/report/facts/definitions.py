@@ -51,6 +51,10 @@ Subtracted = Literal["unseen", "without", "both"]
 without the model, or the first and what an attacker gains without the model."""
 
 
+DOCUMENTS = "documents_identified"
+"""The count of documents that leak, or that are recognised, because of training."""
+
+
 @dataclass(frozen=True)
 class ReturnedDocuments:
     """Documents by whether any of their own values came back, by the method that decides.
@@ -86,6 +90,8 @@ class QuestionFacts:
         subtracts: what is subtracted from `trained` before it is a leak; None where no leak of the
             attack is a difference.
         returned: documents that gave back values of their own; None where nothing counts them.
+        leaking: documents of both sides that the count of leaking documents compares, by its own
+            method; None where nothing counts them, or where it counts others too.
         plainest: the number that says most plainly what the attack found: `trained` where it finds
             values, else what sums the attack up, by the method that decides.
         plainest_unseen: the same number on unseen documents; None where there is none.
@@ -120,6 +126,7 @@ class QuestionFacts:
     unseen: Estimate | None
     subtracts: Subtracted | None
     returned: ReturnedDocuments | None
+    leaking: ReturnedDocuments | None
     plainest: Estimate | None
     plainest_unseen: Estimate | None
     word_for_word: Estimate | None

@@ -12,6 +12,7 @@ from audit.policy import Decision, Verdict
 from audit.record import AuditRecord, Result
 from audit.report.facts.access import needed_access
 from audit.report.facts.definitions import (
+    DOCUMENTS,
     LEAK_ORDER,
     NEARLY,
     RETURNING,
@@ -101,6 +102,7 @@ def _question_of(record: AuditRecord, result: Result, verdict: Verdict) -> Quest
         unseen=unseen,
         subtracts=_subtracted(result, deciding, trained, unseen),
         returned=_returned_documents(result, groups),
+        leaking=_leaking_documents(result, decisions),
         plainest=plainest,
         plainest_unseen=_on_unseen(result, plainest),
         word_for_word=_word_for_word(result, trained),
@@ -323,6 +325,24 @@ def _returned_documents(result: Result, groups: Mapping[By, Breakdown]) -> Retur
         n_heldout=sum(heldout[1:]),
         of_heldout=sum(heldout),
     )
+
+
+def _leaking_documents(result: Result, decisions: tuple[Decision, ...]) -> ReturnedDocuments | None:
+    """Count the documents of both sides that the count of leaking documents compares.
+
+    That count has a method of its own: the one by which most documents leak for certain.
+    """
+    for decision in decisions:
+        counted = decision.measured
+        if decision.limit.metric != DOCUMENTS or counted is None:
+            continue
+        method = counted.name.removeprefix(DOCUMENTS)
+        for groups in result.breakdowns:
+            if groups.by == "documents" and groups.method == method:
+                documents = _documents_with_hits(groups)
+                if documents is not None and documents.of_member == counted.n:
+                    return documents
+    return None
 
 
 def _documents_with_hits(documents: Breakdown) -> ReturnedDocuments | None:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 MOST_LOSS = 0.1
 """Relative loss of usefulness, by any measure, above which a remedy is dear."""
+USE_DIGITS = 3
+"""Digits of usefulness, so that its loss in per cent can be recomputed."""
 RUINOUS_LOSS = 0.5
 """Relative loss above which a remedy stands behind all others that may change the verdict."""
 PROSPECTS = LABELS["prospects"]
@@ -107,9 +109,9 @@ def recommend(
     Those that answer what the verdict rests on come first, and of an open verdict what would decide
     most limits. Then come those against violations; among these the ones that may change the
     verdict, not those that only limit access. Then come the ones that leave a useful model, stand
-    alone, and more surely meet the limits. Then come those that take little usefulness, answer more
-    limits and ask for less effort, in the order of the file. What is against an exceeded attack
-    that no earlier one is against moves forward.
+    alone, answer every exceeded attack, and more surely meet the limits. Then come those that take
+    little usefulness, answer more limits and ask for less effort, in the order of the file. What is
+    against an exceeded attack that no earlier one is against moves forward.
 
     Args:
         record: the measurements.
@@ -228,12 +230,27 @@ def _recommendation(
             not remedy.lifts,
             support.largest_loss > RUINOUS_LOSS,
             remedy.beside_only,
+            prospect.rank >= HELPS_IN_PART,
+            _leaves_an_attack(verdict, support),
             prospect.rank,
             support.largest_loss > MOST_LOSS,
             -len(violated),
             EFFORTS.index(remedy.effort),
         ),
     )
+
+
+def _leaves_an_attack(verdict: Verdict, support: _Support) -> bool:
+    """Test whether an attack exceeds limits that a remedy does not answer.
+
+    Then it cannot change the verdict alone, unless it did so on this model.
+    """
+    if any(comparison.verdict_after == "passed" for comparison in support.comparisons):
+        return False
+    exceeding = {
+        decision.limit.attack for decision in verdict.decisions if decision.outcome == "violated"
+    }
+    return bool(exceeding - {decision.limit.attack for decision in support.violated})
 
 
 def _violated_limits(verdict: Verdict, answered: Sequence[Finding]) -> list[Decision]:
@@ -373,9 +390,11 @@ def _describe_shortly(effect: Effect) -> str:
 
 
 def _relative_change(before: float, after: float, what: str) -> str:
-    """Say by how many per cent `what` fell or rose."""
-    change = 100 * (after - before) / before if before else 0.0
-    return f"{what} {'fell' if change <= 0 else 'rose'} by {abs(change):.0f} %"
+    """Say by how many per cent `what` fell; a rise in one experiment promises none."""
+    change = max(-100.0, 100 * (after - before) / before) if before else 0.0
+    if change > 0:
+        return f"{what} did not fall"
+    return f"{what} fell by {abs(change):.0f} %"
 
 
 def _count(violated: Sequence[Decision], comparison: MeasuredDefense, outcome: str) -> int:
@@ -419,19 +438,24 @@ def _evidence_for(remedy: Remedy, decision: Decision) -> Evidence | None:
 def _describe_evidence(evidence: Evidence) -> str:
     """Say what was measured on another model, and what it cost in usefulness there."""
     author = "Measured by docaudit on" if evidence.by == "docaudit" else "Published for"
-    change = f"{numbers.plain(evidence.before)} → {numbers.plain(evidence.after)}"
+    change = f"{evidence.leak} {_before_and_after(*evidence.leaks, evidence.form)}"
     costs = [evidence.cost] if evidence.cost else []
     costs += [
-        f"{use.measure} {numbers.plain(use.before)} → {numbers.plain(use.after)}"
+        f"{use.measure} {_before_and_after(use.before, use.after, 'share', USE_DIGITS)}"
         for use in evidence.useful
     ]
-    cost = "no cost in usefulness is stated there"
+    cost = "usefulness is not stated there"
     if costs:
-        cost = f"cost in usefulness there: {', '.join(costs)}"
+        cost = f"usefulness there: {', '.join(costs)}"
     return (
         f"{author} {evidence.setting}: {change}; {cost} ({evidence.source}). "
         "Measured once, on another model"
     )
+
+
+def _before_and_after(before: float, after: float, form: Form, digits: int = 2) -> str:
+    """Write two numbers with as many digits, with their unit behind the second."""
+    return f"{numbers.bare(before, form, digits)} → {numbers.show(after, form, digits)}"
 
 
 def effect_sentence(comparison: MeasuredDefense, answered: Sequence[Finding]) -> str:
