@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from audit.arrays import Bools, Floats, Ints
 from audit.attacks.interface import AUDITED
-from audit.attacks.text import SHARED
+from audit.attacks.text import CATEGORY_LABELS, SHARED
 from audit.corpus.documents import Document
 from audit.corpus.folding import fold
 from audit.engine.interface import Progress, Trial
@@ -195,7 +195,10 @@ class ValueColumns(DocumentColumns):
         These are each category, and the values of the input alone.
         """
         kinds = {
-            name: (f"values of category {name}", self.where(self.category == name))
+            name: (
+                f"values of the kind “{CATEGORY_LABELS.get(name, name)}”",
+                self.where(self.category == name),
+            )
             for name in sorted(names)
         }
         kinds[f"{INPUT_ONLY}.kind"] = (SHARED["kinds"][INPUT_ONLY], self.group(INPUT_ONLY))

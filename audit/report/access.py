@@ -205,6 +205,7 @@ def _what_else(line: ReleaseFacts) -> Iterator[str]:
     """Yield what scores would add, and what is undecided or was not tested with an access."""
     rest = {
         _scores_wording(line): line.with_scores,
+        "scores undecided": line.undecided_with_scores,
         "undecided": line.undecided,
         "not tested": _untested_otherwise(line),
         "server": line.by_server,
@@ -225,7 +226,7 @@ def _scores_wording(line: ReleaseFacts) -> str:
 
 def _untested_otherwise(line: ReleaseFacts) -> tuple[str, ...]:
     """List the attacks not tested with an access but those that another sentence names."""
-    named = (*line.with_scores, *line.by_server)
+    named = (*line.with_scores, *line.undecided_with_scores, *line.by_server)
     return tuple(attack for attack in line.not_tested if attack not in named)
 
 

@@ -17,6 +17,7 @@ from audit.report.facts.definitions import (
     Facts,
     QuestionFacts,
     ReturnedDocuments,
+    row_of_kinds,
     title_of,
 )
 from audit.report.kinds import VALUES, kind_label, people_sentence
@@ -164,7 +165,7 @@ def _page_one_row(row: QuestionFacts) -> Iterator[CountRow]:
     )
     counted = row.held_against(VALUES)
     if counted is not None and _counts_unnamed_values(row):
-        yield CountRow(WORDS["all values"], NO_NUMBER, NO_NUMBER, _amount(counted))
+        yield CountRow(WORDS["all values"], NO_NUMBER, NO_NUMBER, _with_share(counted))
 
 
 def _because_of_training(row: QuestionFacts) -> str:
@@ -186,7 +187,7 @@ def _personal_row(row: QuestionFacts) -> Iterator[CountRow]:
             WORDS["personal values"],
             NO_NUMBER,
             NO_NUMBER,
-            _amount(counted),
+            _with_share(counted),
         )
 
 
@@ -218,6 +219,15 @@ def _both_sides(documents: ReturnedDocuments) -> tuple[str, str]:
     return training, unseen
 
 
+def _with_share(counted: Estimate) -> str:
+    """Write a count with the share that it is of all."""
+    amount = numbers.amount(counted, "count")
+    if not counted.total:
+        return amount
+    share = numbers.show(counted.value / counted.total, "share")
+    return WORDS["with share"].format(amount=amount, share=share)
+
+
 def _amount(counted: Estimate) -> str:
     """Write a count, with how many were tried where that is a part of all."""
     amount = numbers.amount(counted, "count")
@@ -236,7 +246,7 @@ def _reached(share: Estimate | None) -> str:
 def _count_notes(facts: Facts) -> Iterator[str]:
     """Yield why the counts of the table differ, where it has any that do."""
     counting = [row for row in facts.rows if row.held_against(VALUES) is not None]
-    if counting:
+    if any(not _counts_unnamed_values(row) for row in counting):
         yield WORDS["less unseen"]
     yield from _notes_on_documents(facts)
     if any(row.held_against(PERSONAL) for row in facts.rows):
@@ -298,6 +308,19 @@ def _matters(facts: Facts) -> Iterator[tuple[str, str]]:
 
 def _data_matter(facts: Facts) -> Iterator[tuple[str, str]]:
     """Yield the kinds of personal data that the owner states beside those that were tried."""
+    tried = _kinds_tried(facts)
+    if not tried:
+        return
+    stated = ", ".join(facts.record.audit.data_categories)
+    words = WORDS["data" if stated else "no data"]
+    yield TITLES["data"], words.format(stated=f"“{stated}”", tried=tried)
+
+
+def _kinds_tried(facts: Facts) -> str:
+    """Name the kinds of values that were tried: those of page one with their counts, then others.
+
+    Empty where none was.
+    """
     counted = []
     uncounted = []
     for kind in facts.kinds:
@@ -306,16 +329,15 @@ def _data_matter(facts: Facts) -> Iterator[tuple[str, str]]:
             counted.append(f"{label} ({kind.of_member:,})")
         elif kind.tried:
             uncounted.append(label)
-    if not counted and not uncounted:
-        return
-    stated = ", ".join(facts.record.audit.data_categories)
-    words = WORDS["data" if stated else "no data"]
+    if not counted:
+        return ", ".join(uncounted)
     tried = ", ".join(counted)
-    if counted and uncounted:
+    row = row_of_kinds(facts.rows)
+    if row is not None and row.counts_in_one_document:
+        tried = WORDS["in one document"].format(counted=tried)
+    if uncounted:
         tried = WORDS["by others"].format(counted=tried, uncounted=", ".join(uncounted))
-    elif uncounted:
-        tried = ", ".join(uncounted)
-    yield TITLES["data"], words.format(stated=f"“{stated}”", tried=tried)
+    return tried
 
 
 def _after_measures(facts: Facts) -> str:

@@ -19,7 +19,7 @@ from audit.report import numbers
 from audit.report.access import recipients_sentence
 from audit.report.answer import explanation, headline, headline_row
 from audit.report.facts.actions import Recommendation
-from audit.report.facts.definitions import NEARLY, Facts, KindFacts, QuestionFacts
+from audit.report.facts.definitions import FEWEST_OF_KIND, NEARLY, Facts, KindFacts, QuestionFacts
 from audit.report.kinds import (
     KindRow,
     count_kinds,
@@ -370,8 +370,10 @@ def _worst_kind(facts: Facts) -> str:
     worst = facts.worst_kind
     if worst is None:
         return ""
-    sentence: str = LABELS["memory"]["worst"]
+    left_out = any(kind.came_back and not kind.is_compared for kind in facts.kinds)
+    sentence: str = LABELS["memory"]["worst of many" if left_out else "worst"]
     return sentence.format(
+        fewest=FEWEST_OF_KIND,
         kind=kind_label(worst),
         came_back=worst.came_back,
         total=worst.of_member,

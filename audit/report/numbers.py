@@ -4,7 +4,7 @@ import datetime as dt
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 
 from audit.attacks.figure_text import Form
 from audit.measurements import Estimate
@@ -56,7 +56,7 @@ def _decimals(value: float, digits: int) -> int:
 
 
 def _format_fixed(value: float, decimals: int) -> str:
-    """Write `value` with `decimals` decimals.
+    """Write `value` with `decimals` decimals; halves are rounded up, as readers do.
 
     They are as many more as keep it from being printed as zero.
     """
@@ -65,7 +65,8 @@ def _format_fixed(value: float, decimals: int) -> str:
     if abs(value) < SMALLEST:
         return f"under{NBSP}{SMALLEST:.4f}" if value > 0 else f"between 0 and {MINUS}{SMALLEST:.4f}"
     sign = MINUS if value < 0 else ""
-    text = f"{abs(value):,.{decimals}f}"
+    rounded = Decimal(repr(abs(float(value)))).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)
+    text = f"{rounded:,f}"
     return sign + text if float(text.replace(",", "")) else _format_fixed(value, decimals + 1)
 
 

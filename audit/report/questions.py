@@ -195,7 +195,7 @@ def _tried_text(row: QuestionFacts) -> str:
     text = f"tried: {tried.attacked:,} of {tried.total:,} {unit}"
     if tried.attacked == tried.total:
         text = f"tried: all {tried.total:,} {unit}"
-    if tried.unique is None or row.trained is None or row.trained.n == tried.attacked:
+    if row.trained is None or not row.counts_in_one_document:
         return text
     # The method that decides leaves out values that resemble another document's, or that training
     # never named. So its count is shown, which is that of the row.

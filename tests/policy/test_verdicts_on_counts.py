@@ -118,9 +118,9 @@ def test_a_pass_asks_for_coverage(case, ending):
                 11,
                 "undecided",
                 words=(
-                    "(wide) the estimate is over the limit, but the leak is not confirmed; "
+                    "(wide) the estimate is over the limit, but no leak above it is confirmed; "
                     "between 2 and 40",
-                    "-> audit more documents",
+                    "-> add documents",
                 ),
                 warned=0,
             ),

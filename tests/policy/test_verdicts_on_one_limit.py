@@ -138,9 +138,7 @@ def test_a_pass_asks_for_a_strong_and_whole_attacker(case, ending):
             ends(
                 11,
                 "undecided",
-                words=(
-                    "p = 0.1 after Holm's correction, at most 0.05 needed -> audit more documents",
-                ),
+                words=("p = 0.1, corrected for all limits (Holm); at most 0.05 is needed -> add",),
             ),
             id="wholly over, not confirmed",
         ),
@@ -157,7 +155,9 @@ def test_a_pass_asks_for_a_strong_and_whole_attacker(case, ending):
             ends(
                 11,
                 *["undecided"] * 7,
-                words=("(wide) the interval lies above the limit, but the leak is not confirmed",),
+                words=(
+                    "(wide) the interval lies above the limit, but no leak above it is confirmed",
+                ),
             ),
             id="over, beside others",
         ),
@@ -167,7 +167,7 @@ def test_a_pass_asks_for_a_strong_and_whole_attacker(case, ending):
                 11,
                 "undecided",
                 *["passed"] * 6,
-                words=("after Holm's correction",),
+                words=("corrected for all limits (Holm)",),
             ),
             id="area over, beside others",
         ),
@@ -177,7 +177,7 @@ def test_a_pass_asks_for_a_strong_and_whole_attacker(case, ending):
                 11,
                 "undecided",
                 *["passed"] * 6,
-                words=("after Holm's correction",),
+                words=("corrected for all limits (Holm)",),
             ),
             id="area under chance, beside others",
         ),
@@ -187,7 +187,7 @@ def test_a_pass_asks_for_a_strong_and_whole_attacker(case, ending):
                 11,
                 "undecided",
                 *["passed"] * 6,
-                words=("after Holm's correction",),
+                words=("corrected for all limits (Holm)",),
             ),
             id="least missed, beside others",
         ),

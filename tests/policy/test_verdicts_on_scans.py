@@ -319,8 +319,8 @@ def test_documents_that_were_left_out_turn_no_leak_into_a_pass(case, ending):
                 11,
                 "undecided",
                 words=(
-                    "first: To decide 1 of 1 undecided limit: audit more documents than the data "
-                    "set holds.",
+                    "first: To decide 1 of 1 undecided limit: add documents to the data set, "
+                    "as docaudit plan counts them, and scan again.",
                 ),
                 warned=0,
             ),
@@ -337,7 +337,7 @@ def test_documents_that_were_left_out_turn_no_leak_into_a_pass(case, ending):
                 "undecided",
                 words=(
                     "(wide) the interval crosses the limit -> train split models",
-                    "or audit more documents",
+                    "or add documents",
                 ),
                 warned=0,
             ),
@@ -350,7 +350,7 @@ def test_documents_that_were_left_out_turn_no_leak_into_a_pass(case, ending):
                 documents=PLENTY,
                 references=SPLITS,
             ),
-            ends(11, "undecided", words=("-> audit more documents",), warned=0),
+            ends(11, "undecided", words=("-> add documents",), warned=0),
             id="membership with split models",
         ),
         pytest.param(
@@ -394,7 +394,7 @@ def test_documents_that_were_left_out_turn_no_leak_into_a_pass(case, ending):
         ),
         pytest.param(
             judging(completed(UNCOUNTED), documents={"member": 40, "heldout": 30}),
-            ends(11, "undecided", words=("-> audit more documents",), warned=0),
+            ends(11, "undecided", words=("-> add documents",), warned=0),
             id="too few held-out documents",
         ),
         pytest.param(

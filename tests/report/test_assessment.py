@@ -29,7 +29,7 @@ def test_every_attack_that_ran_says_what_it_does_with_what_and_how_much() -> Non
     assert test.procedure.startswith("One value of a page is blacked out.")
     assert test.has.startswith("the model’s scores")
     assert test.effort.startswith("150 fields; 128 candidates of the public model per word piece")
-    assert test.effort.endswith("; 8 attempts per value (page one: the first alone)")
+    assert test.effort.endswith("; 8 attempts per value (counted: the first)")
 
 
 def test_nothing_is_told_of_attacks_that_did_not_run() -> None:
@@ -84,7 +84,9 @@ def test_recognised_documents_stand_beside_the_share_of_pairs() -> None:
     view = assessment_view(facts)
     (group,) = view.counts
     assert group.rows == (CountRow("documents", "–", "–", "158 of 160"),)
-    assert view.count_notes[-1].startswith("A recognised document scores above all but one unseen one")
+    assert view.count_notes[-1].startswith(
+        "A recognised document scores above all but one unseen one"
+    )
 
 
 def test_counts_say_that_each_attack_draws_its_own_values_only_where_several_count_some() -> None:
@@ -172,5 +174,5 @@ def test_values_that_training_never_named_are_said_to_count() -> None:
     facts = dataclasses.replace(facts, rows=(dataclasses.replace(row, trained=trained),))
     view = assessment_view(facts)
     (group,) = view.counts
-    assert group.rows[-1].counted == "with values never named"
+    assert group.rows[-1].counted == "and never named ones"
     assert "Never named: in no label or question of the training." in view.count_notes

@@ -171,3 +171,15 @@ def test_times_are_written_for_people_and_unknown_formats_left_alone() -> None:
         "2 min 31 s",
         "2 h 5 min",
     ]
+
+
+@pytest.mark.parametrize(
+    ("value", "form", "shown"),
+    [
+        pytest.param(1 / 160, "share", "0.63 %", id="one of 160"),
+        pytest.param(0.405, "points", "41 points", id="half a point"),
+        pytest.param(-0.405, "points", "−41 points", id="below zero"),
+    ],
+)
+def test_halves_are_rounded_up_as_readers_round_them(value, form, shown) -> None:
+    assert numbers.show(value, form).replace(numbers.NBSP, " ") == shown

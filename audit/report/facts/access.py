@@ -234,6 +234,7 @@ def releases_of(record: AuditRecord, rows: Sequence[AccessRow]) -> tuple[Release
             for row in rows
             if row.cells["scores"].state == "shown" and row.attack not in hosted.shown
         ),
+        undecided_with_scores=tuple(_undecided_with_scores(rows, hosted)),
     )
     return inside, hosted, shared
 
@@ -267,6 +268,15 @@ def _release(name: Release, rows: Sequence[AccessRow]) -> ReleaseFacts:
         not_tested=tuple(by_state.get("not tested", ())),
         n_exceeded=n_exceeded,
     )
+
+
+def _undecided_with_scores(rows: Sequence[AccessRow], hosted: ReleaseFacts) -> Iterator[str]:
+    """Yield the attacks that scores leave undecided, and answers alone do not."""
+    for row in rows:
+        cell = row.cells["scores"]
+        undecided = cell.state == "not shown" and cell.outcome == "undecided"
+        if undecided and row.attack not in hosted.undecided:
+            yield row.attack
 
 
 def _by_server(rows: Sequence[AccessRow], hosted: ReleaseFacts, task: str) -> Iterator[str]:

@@ -75,6 +75,8 @@ class ReleaseFacts:
             "hosted" only.
         with_scores: attacks whose leak was shown to outsiders who get scores, and not to those who
             get answers alone; of "hosted" only.
+        undecided_with_scores: attacks with an undecided limit on what outsiders reach who get
+            scores, and none on what those reach who get answers alone; of "hosted" only.
     """
 
     release: Release
@@ -86,6 +88,7 @@ class ReleaseFacts:
     by_server: tuple[str, ...] = ()
     n_exceeded: int = 0
     with_scores: tuple[str, ...] = ()
+    undecided_with_scores: tuple[str, ...] = ()
 
     @property
     def was_tested(self) -> bool:

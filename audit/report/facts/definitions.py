@@ -162,6 +162,14 @@ class QuestionFacts:
         return None
 
     @property
+    def counts_in_one_document(self) -> bool:
+        """Tell whether the counts of page one leave out values that several documents hold."""
+        tried = self.tried
+        if tried is None or tried.unique is None or self.trained is None:
+            return False
+        return self.trained.n != tried.attacked
+
+    @property
     def compares_pairs(self) -> bool:
         """Test whether the number that decides is an area: a share of pairs told apart rightly.
 

@@ -393,7 +393,7 @@ def _relative_change(before: float, after: float, what: str) -> str:
     """Say by how many per cent `what` fell; a rise in one experiment promises none."""
     change = max(-100.0, 100 * (after - before) / before) if before else 0.0
     if change > 0:
-        return f"{what} did not fall"
+        return f"{what} did not fall (it often does)"
     return f"{what} fell by {abs(change):.0f} %"
 
 
