@@ -161,6 +161,14 @@ class Attack(ABC):
         """
         return []
 
+    def compared_with(self, case: Case) -> tuple[str, ...]:
+        """Return the roles of references that the model is compared with."""
+        return (*self.needs, *self.uses)
+
+    def unlimited(self, case: Case) -> str | None:
+        """Return why no limit is held against what it measures of a model; None: limits are."""
+        return None
+
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """Return the most that this data set holds for the metrics that policies ask for.
 
@@ -177,6 +185,12 @@ class Attack(ABC):
         is their mean difference, or area. Metrics without are compared by their intervals alone.
         """
         return iter(())
+
+
+def needed_references(attack: Attack, case: Case) -> list[str]:
+    """List the roles of references that an attack cannot do without on this case."""
+    taken = attack.compared_with(case)
+    return [role for role in attack.needs if role in taken]
 
 
 def why_inapplicable(attack: Attack, case: Case) -> str | None:

@@ -12,6 +12,7 @@ from audit.attacks import text_of
 from audit.attacks.interface import (
     Attack,
     confounded_by_copies,
+    needed_references,
     nothing_to_try,
     why_inapplicable,
 )
@@ -77,7 +78,7 @@ def run_attack(running: Running, attack: Attack) -> FinishedAttack:
     if barred is not None:
         return FinishedAttack(Result(attack.name, "inapplicable", Reason("model", barred)))
     with Part(attack.name, session.options.evidence) as part:
-        missing = _missing_reference(running.references, attack)
+        missing = _missing_reference(running, attack)
         if missing is not None:
             return FinishedAttack(Result(attack.name, "skipped", missing))
         trials = session.trials_of(attack, running.case)
@@ -93,11 +94,12 @@ def run_attack(running: Running, attack: Attack) -> FinishedAttack:
     return FinishedAttack(Result(attack.name, "failed", Reason("error", part.failure)))
 
 
-def _missing_reference(loaded: LoadedReferences, attack: Attack) -> Reason | None:
+def _missing_reference(running: Running, attack: Attack) -> Reason | None:
     """Say which reference an attack needs that nobody gave; None where it has all."""
-    for need in attack.needs:
-        if need in loaded.missing:
-            return Reason("missing", f"it needs a reference ({need})", loaded.missing[need])
+    missing = running.references.missing
+    for need in needed_references(attack, running.case):
+        if need in missing:
+            return Reason("missing", f"it needs a reference ({need})", missing[need])
     return None
 
 

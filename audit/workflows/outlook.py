@@ -36,6 +36,7 @@ class Cost:
             was not measured.
         untimed: why there is no time, where nothing above says so.
         share: share that the budget takes of the trials that could be tried.
+        unlimited: why no limit is held against what it measures of the model; None: limits are.
     """
 
     attack: str
@@ -50,6 +51,12 @@ class Cost:
     memory: int | None = None
     untimed: str = ""
     share: float = 1.0
+    unlimited: str | None = None
+
+    @property
+    def without_limits(self) -> str | None:
+        """Return why limits on the attack do not apply to the model; None where they do."""
+        return self.inapplicable or self.unlimited
 
     @property
     def lacks_reference(self) -> bool:

@@ -189,7 +189,7 @@ class _Prospect:
     @property
     def resolution(self) -> Resolution | None:
         """Compute what the units decide; None where there is nothing to decide."""
-        if self.cost.inapplicable is not None or self.limit.max is None or self.units is None:
+        if self.cost.without_limits is not None or self.limit.max is None or self.units is None:
             return None
         if not self.is_comparable:
             return None
@@ -203,7 +203,7 @@ def _plan_limit(prospect: _Prospect) -> LimitPlan:
     cost = prospect.cost
     resolution = prospect.resolution
     blockers = _blockers(prospect, resolution)
-    if cost.inapplicable is not None and not prospect.permitted:
+    if cost.without_limits is not None and not prospect.permitted:
         blockers = (*blockers, ("cannot pass", "the policy permits no such gap"))
     outcome: Outlook = blockers[0][0] if blockers else "decides"
     reason = _reason_of(blockers)
@@ -247,8 +247,8 @@ def _blockers(prospect: _Prospect, resolution: Resolution | None) -> tuple[Block
     """
     cost = prospect.cost
     limit = prospect.limit.max
-    if cost.inapplicable is not None:
-        return (("not applicable", cost.inapplicable),)
+    if cost.without_limits is not None:
+        return (("not applicable", cost.without_limits),)
     if limit is None:
         return (("no plan", "a least value limits no leak"),)
     if resolution is None:

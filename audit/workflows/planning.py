@@ -26,6 +26,7 @@ from audit.attacks.interface import (
     first_of,
     may_try,
     most_units,
+    needed_references,
     nothing_to_try,
 )
 from audit.attacks.membership.documents import without_lot
@@ -326,13 +327,22 @@ def _count_cost(session: Session, offer: _Offer, filled: LoadedReferences) -> Co
     trials = session.sampling.sample(attack.name, everything)
     reached = _reached(most_units(attack, session.corpus), trials)
     lacks = (
-        _missing_reference(session, attack, filled) if trials else nothing_to_try(attack, case).why
+        _missing_reference(session, offer, filled) if trials else nothing_to_try(attack, case).why
     )
     weakened = first_of(reasons, case, "weak")
     by_data = first_of(reasons, case, "data") is not None
     share = session.sampling.share_of(attack.name)
     return Cost(
-        attack.name, len(trials), True, reached, None, lacks, weakened, by_data, share=share
+        attack.name,
+        len(trials),
+        True,
+        reached,
+        None,
+        lacks,
+        weakened,
+        by_data,
+        share=share,
+        unlimited=attack.unlimited(case),
     )
 
 
@@ -368,7 +378,8 @@ def _timed_cost(
     from audit.workflows.workers import AttackWork
 
     attack = offer.attack
-    if "auxiliary" in attack.needs and filled.references.auxiliary is None:
+    needed = needed_references(attack, offer.case)
+    if "auxiliary" in needed and filled.references.auxiliary is None:
         return replace(cost, untimed=TO_TRAIN)
     trials = session.sampling.sample(attack.name, offer.trials)
     number_format = wanted_format(session)
@@ -403,14 +414,14 @@ def _reached(most: Sides, trials: Sequence[Trial]) -> Sides:
     return math.ceil(share * most[0]), math.ceil(share * most[1])
 
 
-def _missing_reference(session: Session, attack: Attack, filled: LoadedReferences) -> str | None:
+def _missing_reference(session: Session, offer: _Offer, filled: LoadedReferences) -> str | None:
     """Name the reference that an attack lacks: nobody gave it, and a scan does not train it."""
     from audit.references.load import advise_public_model
 
     missing = dict(filled.missing)
     if filled.references.auxiliary is None and session.prepared.train is None:
         missing["auxiliary"] = advise_public_model(session.target)
-    for need in attack.needs:
+    for need in needed_references(offer.attack, offer.case):
         if need in missing:
             return f"it needs a reference ({need}): {missing[need]}"
     return None

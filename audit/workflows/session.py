@@ -11,7 +11,7 @@ from audit import plugins
 from audit.attacks import text_of
 from audit.attacks.battery import BATTERY, AttackParameters, read_parameters
 from audit.attacks.budget import SHARES
-from audit.attacks.interface import Attack
+from audit.attacks.interface import Attack, needed_references
 from audit.attacks.membership import MembershipInference
 from audit.attacks.membership.documents import describe_forgotten, select_forgotten
 from audit.cards import PrivacyCard
@@ -125,7 +125,11 @@ class Session:
         """Tell whether an attack finds something to try, and has the references that it needs."""
         if attack not in self.listing.attacks or not self.listing.trials.get(attack.name):
             return False
-        return not any(self.prepared.lacks(need, self.target) for need in attack.needs)
+        return not any(map(self._lacks, needed_references(attack, self.case)))
+
+    def _lacks(self, role: str) -> bool:
+        """Tell whether a reference is neither given nor trained by the scan."""
+        return self.prepared.lacks(role, self.target)
 
     def steps_after(self, attack: Attack) -> int:
         """Count the trials of the attacks that run after this one."""

@@ -278,7 +278,7 @@ SHARED = providers(150, 150)
             corpus(pages(150, 150)),
             (EXCESS,),
             ("not applicable",),
-            "(VT5, UDOP): give --model; the policy permits no such",
+            "depends on the model: give --model; the policy permits no such",
             id="a kind of model without the attack",
         ),
         pytest.param(

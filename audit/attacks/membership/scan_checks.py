@@ -92,7 +92,7 @@ def users_of(case: Case, attacks: Sequence[Attack]) -> dict[str, tuple[str, ...]
     """
     users: dict[str, tuple[str, ...]] = {}
     for role in innocence.ROLES:
-        names = [attack.name for attack in attacks if role in (*attack.needs, *attack.uses)]
+        names = [attack.name for attack in attacks if role in attack.compared_with(case)]
         if role not in (reference_of(case)[0], innocence.SPLITS):
             names = [name for name in names if name != innocence.MEMBERSHIP]
         users[role] = tuple(names)

@@ -31,17 +31,17 @@ def groups_of_answers(
             counted = np.asarray(results.tried, bool)
             ending = net_of(context).removeprefix("net")
             methods.append(MethodHits(ending, results.target, counted, counted))
-    holders = _holders(corpus)
-    traits = [_traits_of(question, holders) for question in proven.asked]
+    holders = holders_of(corpus)
+    traits = [traits_of(question, holders) for question in proven.asked]
     tried = Tried(traits, proven.member, proven.cluster, "questions")
     owned = [
-        _owned_value(corpus, question, bool(alone))
+        owned_value(corpus, question, bool(alone))
         for question, alone in zip(proven.asked, proven.unique["exact"], strict=True)
     ]
     return break_down(tried, methods), people.count_returned(corpus, owned, methods)
 
 
-def _holders(corpus: Corpus) -> Counter[tuple[Split, str]]:
+def holders_of(corpus: Corpus) -> Counter[tuple[Split, str]]:
     """Count the documents of each split that answer a question with a value, by folded value."""
     holders: set[tuple[Split, str, str]] = set()
     for question in all_questions(corpus):
@@ -50,7 +50,7 @@ def _holders(corpus: Corpus) -> Counter[tuple[Split, str]]:
     return Counter((split, value) for split, value, _ in holders)
 
 
-def _traits_of(question: AskedQuestion, holders: Counter[tuple[Split, str]]) -> Traits:
+def traits_of(question: AskedQuestion, holders: Counter[tuple[Split, str]]) -> Traits:
     """Return what is known of the answer to a question without its text."""
     document = question.document
     copies = max(holders[document.split, value] for value in question.values)
@@ -71,7 +71,7 @@ def _words_of(question: AskedQuestion) -> tuple[int, ...]:
     return ()
 
 
-def _owned_value(corpus: Corpus, question: AskedQuestion, alone: bool) -> people.OwnedValue:
+def owned_value(corpus: Corpus, question: AskedQuestion, alone: bool) -> people.OwnedValue:
     """Return the answer to a question with whose it is."""
     everybody = people.people_of(corpus)
     owner = everybody.owner_of_answer(question.document, question.question)

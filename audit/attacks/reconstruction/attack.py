@@ -23,8 +23,15 @@ from audit.attacks.interface import (
     points,
 )
 from audit.attacks.measuring import Mean, is_near
+from audit.attacks.questions import all_questions
 from audit.attacks.reconstruction import cdmi
 from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, Rule, Sampling
+from audit.attacks.reconstruction.recollected import (
+    WORDS,
+    evidence_of_recollected,
+    measure_recollected,
+)
+from audit.attacks.reconstruction.recollection import recollect, recollects, reference_of
 from audit.attacks.reconstruction.scores import measure_fields
 from audit.attacks.reconstruction.table import (
     ALL,
@@ -42,14 +49,14 @@ from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.record import Reason, Result
 from audit.targets import OWN_VOCABULARIES
 from audit.targets.encoded_page import Encoding
-from audit.targets.interface import AnswerLoss, FillMask, TrainingLoss
+from audit.targets.interface import FillMask, TrainingLoss
 
 N_ATTEMPTS = 8
 """Under every budget."""
 
 OWN_MARKS = "no public masked language model has the model's tokens and could propose values"
 NO_LOSS = "the model has neither a masked-language-model head nor a training loss over tokens"
-REWORDED = "the countermeasure changes questions and allows no candidate in place of a page’s token"
+ADD_QUESTIONS: str = text_of("memorisation").add
 UNFIT: Mapping[str, str] = text_of("reconstruction").labels["unfit"]
 """Tasks whose models, or most of them, cannot be attacked this way, and why."""
 
@@ -67,6 +74,8 @@ class Reconstruction(Attack):
 
     Models that answer questions and read a page's words as tokens (VT5, UDOP) are attacked through
     the mean loss of their answers to other questions about the page (see `audit.attacks.fields`).
+    Other models that answer questions propose values themselves, and no limit is held against that
+    (see `recollection`).
 
     Two methods, fixed before the scan, choose among the same candidates; a limit is held against
     each of them. "default" samples as published; docaudit ships temperatures, weight and nucleus
@@ -79,6 +88,7 @@ class Reconstruction(Attack):
     Attributes:
         n_candidates: N_c, candidates a token.
         n_attempts: n_a, attempts a field by the default method; the lowest loss leaves no choice.
+            Pages that a model which proposes values itself is asked about.
         temperature: T, of both softmaxes; this and the next four are those of the default method.
         temperature_start: T_start, factor on the public model's temperature at the first token,
             falling over 3 tokens.
@@ -100,6 +110,7 @@ class Reconstruction(Attack):
 
     name: ClassVar[str] = "reconstruction"
     needs: ClassVar[tuple[str, ...]] = ("auxiliary",)
+    uses: ClassVar[tuple[str, ...]] = ("pretrained",)
 
     def __post_init__(self) -> None:
         """Refuse a `min_tokens` above `max_tokens`."""
@@ -121,6 +132,8 @@ class Reconstruction(Attack):
         barred = self._barred(case)
         if barred is not None:
             return [Reason("model", barred)]
+        if recollects(case):
+            return [*_weaknesses_of_recollection(case)]
         reasons = []
         split = missing_split(filter(_has_field, case.corpus.of(*AUDITED)))
         if split is not None:
@@ -131,6 +144,14 @@ class Reconstruction(Attack):
         if lacking is not None:
             reasons.append(Reason("missing", lacking))
         return reasons
+
+    def compared_with(self, case: Case) -> tuple[str, ...]:
+        """Return the role that the model is compared with: that which it takes."""
+        return self.uses if recollects(case) else self.needs
+
+    def unlimited(self, case: Case) -> str | None:
+        """Return why no limit is held against values that the model proposes itself."""
+        return WORDS["no_limit"] if recollects(case) else None
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """Count documents with a field of each group.
@@ -163,25 +184,19 @@ class Reconstruction(Attack):
             return UNFIT["intent-slots"]
         if points(case.target):
             return UNFIT[POINTING]
-        if case.corpus.manifest.task.kind == "parsing":
-            return UNFIT["parsing"]
+        if recollects(case):
+            return None
         if case.target.card.family in OWN_VOCABULARIES:
             return OWN_MARKS
-        if {FillMask, TrainingLoss} & case.target.answers:
-            return None
-        if AnswerLoss not in case.target.answers:
-            return NO_LOSS
-        if not hasattr(case.target, "encode"):
-            return REWORDED
-        if getattr(case.target, "needs_image", True):
-            return SENTENCES["no_tokens"]
-        return SENTENCES["in_a_prompt"]
+        return None if {FillMask, TrainingLoss} & case.target.answers else NO_LOSS
 
     def trials(self, case: Case) -> list[Trial]:
-        """List fields of member and held-out documents.
+        """List fields of member and held-out documents; questions where the model proposes values.
 
         A field of more than `max_tokens` tokens gives two trials.
         """
+        if recollects(case):
+            return [question.trial for question in all_questions(case.corpus)]
         if not case.target.card.is_model:
             return possible_trials(case.corpus, self.max_tokens)
         return [field.trial for field in self._fields(case) if field.left_out is None]
@@ -191,7 +206,16 @@ class Reconstruction(Attack):
         return [trial for trial in self.trials(case) if trial.stratum in AUDITED]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
-        """Reconstruct one field with the target, and again without it.
+        """Reconstruct one value with the target, and again without it.
+
+        The outcome of a model that proposes values itself is that of `recollect`.
+        """
+        if recollects(case):
+            return (yield from recollect(case, trial, self.n_attempts, rng))
+        return (yield from self._attempt_field(case, trial, rng))
+
+    def _attempt_field(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
+        """Reconstruct one field by algorithm 2.
 
         "attack" and "baseline" are the attempts of the default method; "methods" holds those of the
         others. "reached" says whether the truth was within reach.
@@ -267,6 +291,8 @@ class Reconstruction(Attack):
         self, case: Case, trials: Sequence[Trial], outcomes: Outcomes, rng: Rng, progress: Progress
     ) -> Result:
         """Reduce the outcomes to the shares of values that are reconstructed; see `scores`."""
+        if recollects(case):
+            return measure_recollected(case, trials, outcomes, rng, progress)
         fields = self._tried(case, trials)
         return measure_fields(case, [*self._fields(case)], fields, outcomes, rng, progress)
 
@@ -278,6 +304,9 @@ class Reconstruction(Attack):
         One object is yielded a field or end. What was recovered is the first attempt's of the
         default method, or another method's where that one is right, or the lowest loss nearly.
         """
+        if recollects(case):
+            yield from evidence_of_recollected(case, trials, outcomes)
+            return
         fields = self._tried(case, trials)
         spelled = case.token_target.token_strings
         for field, outcome in zip(fields, outcomes, strict=True):
@@ -292,6 +321,15 @@ class Reconstruction(Attack):
     def _fields(self, case: Case) -> Iterator[PageField]:
         """Yield all fields of the case that may be attacked, within this attack's lengths."""
         return all_fields(case, self.min_tokens, self.max_tokens)
+
+
+def _weaknesses_of_recollection(case: Case) -> Iterator[Reason]:
+    """Yield why nothing can be asked of a model that proposes values, or only a weak attack."""
+    split = missing_split(question.document for question in all_questions(case.corpus))
+    if split is not None:
+        yield Reason("data", f"no question with an answer in {split} documents", ADD_QUESTIONS)
+    if reference_of(case) is None:
+        yield Reason("weak", WORDS["no_reference"], "(give --reference pretrained=PATH)")
 
 
 def _has_field(document: Document) -> bool:

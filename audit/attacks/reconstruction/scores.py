@@ -113,7 +113,7 @@ def measure_fields(
         "reconstruction: intervals", jobs(table, streams, kinds, populations), progress
     )
     test_kinds({length: table_of(length) for length in _LENGTHS}, table, streams, kinds)
-    returned, kinds_returned = _returned(table.where(table.unique), _most_documents(measurements))
+    returned, kinds_returned = count_back(table.where(table.unique), _most_documents(measurements))
     breakdowns, reached = groups_of_fields(case, fields, table)
     result = Result(
         "reconstruction",
@@ -181,7 +181,7 @@ def jobs(
         yield partial(
             count_values, values, tried, populations.of(method), excess_rate, streams[values]
         )
-        yield partial(_gain, gain, unique[method].split("heldout"), method, streams[gain])
+        yield partial(heldout_gain, gain, unique[method].split("heldout"), method, streams[gain])
     for method in METHODS:
         tried = unique[method].tried(method)
         yield partial(
@@ -205,11 +205,11 @@ def _jobs_of_series(
         player: one of `PLAYERS`.
     """
     rows = table.split(split)
-    yield partial(_exact, f"pr.{split}.{player}", rows, player, DEFAULT)
+    yield partial(exact_share, f"pr.{split}.{player}", rows, player, DEFAULT)
     for _, method in methods_of([measuring.VALUES]):
         unique_rows = unique[method].split(split).group("unique")
         name = named(f"pr.{split}.{player}.unique", method)
-        yield partial(_exact, name, unique_rows, player, method)
+        yield partial(exact_share, name, unique_rows, player, method)
     yield partial(_surest, f"acc_at_5.{split}.{player}", rows, player)
 
 
@@ -300,7 +300,7 @@ def excess(
     return estimate(name, interval, "fields", 0.0, "held-out")
 
 
-def _exact(name: str, table: FieldTable, player: str, method: str) -> Measurement:
+def exact_share(name: str, table: FieldTable, player: str, method: str) -> Measurement:
     """Estimate the share of fields that a player rebuilds word for word by a method.
 
     Null: the public model, or chance for the public model.
@@ -351,7 +351,7 @@ def _detection(name: str, tables: Iterable[FieldTable]) -> Measurement:
     return min(detections, key=lambda detection: detection.value)
 
 
-def _gain(name: str, table: FieldTable, method: str, rng: Generator) -> Measurement:
+def heldout_gain(name: str, table: FieldTable, method: str, rng: Generator) -> Measurement:
     """Estimate the share of held-out fields that the target rebuilds, minus the public model's."""
     if (few := _unresolved(name, [table], MIN_CLUSTERS)) is not None:
         return few
@@ -465,7 +465,7 @@ def _most_documents(measurements: Iterable[Measurement]) -> str:
     return max(METHODS, key=lambda method: counted.get(named(measuring.DOCUMENTS, method), 0.0))
 
 
-def _returned(unique: FieldTable, method: str) -> tuple[Histogram, tuple[Count, ...]]:
+def count_back(unique: FieldTable, method: str) -> tuple[Histogram, tuple[Count, ...]]:
     """Count documents by how many of their own values a method rebuilds, and values by kind.
 
     With it, count these values of members by kind.
@@ -500,14 +500,14 @@ def _counts(
     tried = Counter(length for length, *_ in distinct)
     numbers = {"fields within reach": reach, "fields attacked": tried["usual"]}
     numbers |= {f"{length} fields attacked": tried[length] for length in ("long", "short")}
-    numbers |= _numbers_by_split(table)
+    numbers |= numbers_by_split(table)
     left = (
         Count(f"left out: {name}", left_out[name], meaning) for name, meaning in REASONS.items()
     )
     return (*text_of("reconstruction").count(numbers), *left)
 
 
-def _numbers_by_split(table: FieldTable) -> dict[str, int]:
+def numbers_by_split(table: FieldTable) -> dict[str, int]:
     """Count the documents and fields of usual length of each split."""
     numbers: dict[str, int] = {}
     for split, label in LABELS.items():

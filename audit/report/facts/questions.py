@@ -22,7 +22,6 @@ from audit.report.facts.definitions import (
     Subtracted,
     is_plain_difference,
     leaves_text_aside,
-    outcome_of,
     worst_outcome,
 )
 from audit.report.facts.scale import scale_of
@@ -83,7 +82,10 @@ def _without_text(
 def _question_of(record: AuditRecord, result: Result, verdict: Verdict) -> QuestionFacts:
     """Collect the facts about one attack's result: outcome, deciding number and both sides."""
     decisions = tuple(one for one in verdict.decisions if one.limit.attack == result.attack)
-    outcome = outcome_of(result.attack, verdict)
+    if worst_outcome(decisions) == "inapplicable":
+        # It ran, and gave numbers that no limit is about.
+        decisions = ()
+    outcome = worst_outcome(decisions)
     deciding = deciding_of(decisions)
     trained, unseen = _sides_of(result, deciding)
     plainest = _plainest_of(result, verdict, trained)
