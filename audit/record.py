@@ -47,12 +47,14 @@ class Reason:
         kind: "model": this kind of target cannot be attacked this way; "data": the data set does
             not hold what the attack is about, which excuses a limit that is not required;
             "missing": the owner can provide it; "weak": the attacker lacks something, so that no
-            limit is passed; "left out": nobody asked for the attack; "error": it broke down.
+            limit is passed; "left out": nobody asked for the attack; "budget": no limit is held
+            against it on this model, and the budget leaves such attacks out; "error": it broke
+            down.
         why: one clause; of an error its type and the place in docaudit's code, never its message.
         fix: what would help; empty where nothing does.
     """
 
-    kind: Literal["model", "data", "missing", "weak", "left out", "error"]
+    kind: Literal["model", "data", "missing", "weak", "left out", "budget", "error"]
     why: str
     fix: str = ""
 
@@ -63,8 +65,8 @@ class Result:
 
     Attributes:
         status: "completed": it ran to its end; "inapplicable": this kind of target cannot be
-            attacked this way; "skipped": it lacked something; "failed": it broke down; "left out":
-            `--only` named others.
+            attacked this way; "skipped": it lacked something, or the budget leaves it out;
+            "failed": it broke down; "left out": `--only` named others.
         reason: why it did not run to its end; None where it did.
         parameters: the attack's parameters, by name.
         power: the name of the measurement that says how strong the attacker was, when the attack
@@ -113,6 +115,11 @@ class Result:
     conditions: tuple[Condition, ...] = ()
     breakdowns: tuple[Breakdown, ...] = ()
     people: tuple[PeopleCount, ...] = ()
+
+    @property
+    def lifts_limits(self) -> bool:
+        """Test whether it was not run, and no limit on it could be held against this model."""
+        return self.reason is not None and self.reason.kind in ("model", "budget")
 
     @property
     def why(self) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Literal, Self, TypeVar, cast
 
 from numpy.random import Generator as Rng
@@ -33,6 +33,8 @@ from audit.targets.interface import (
 )
 
 AUDITED: tuple[Split, Split] = ("member", "heldout")
+BARRIERS = ("model", "budget")
+"""Kinds of reasons for which no trial of an attack is run on a model."""
 LABELS: Mapping[Split, str] = {"member": "member", "heldout": "held-out"}
 """The splits as labels name them."""
 WORDS: Mapping[Split, str] = {"member": "training", "heldout": "unseen"}
@@ -154,7 +156,7 @@ class Attack(ABC):
     def applies(self, case: Case) -> list[Reason]:
         """Return why the attack cannot be run on the case, or not at full strength.
 
-        Reasons are of the kinds "model", "data" and "missing", or "weak".
+        Reasons are of the kinds "model", "budget", "data" and "missing", or "weak".
 
         Where `case.target` is no model, before there is one, this is what data set and manifest
         tell. Only what the data set never held ("data") excuses a limit.
@@ -194,13 +196,26 @@ def needed_references(attack: Attack, case: Case) -> list[str]:
 
 
 def why_inapplicable(attack: Attack, case: Case) -> str | None:
-    """Return why this attack cannot be run on the audited model; None when it can.
+    """Return why this attack is not run on the audited model; None when it is.
 
-    None when it can.
+    It cannot be, or the budget leaves it out.
+    """
+    reason = barrier(attack, case)
+    return None if reason is None else reason.why
+
+
+def barrier(attack: Attack, case: Case) -> Reason | None:
+    """Return the reason for which no trial of an attack is run on the audited model.
+
+    It is of the kind "model" or "budget"; None where trials are run.
     """
     if text_of(attack.name).needs_model and not case.target.card.is_model:
-        return NONE_AUDITED
-    return why(attack, case, "model")
+        return Reason("model", NONE_AUDITED)
+    reasons = attack.applies(case)
+    reason = first_reason(reasons, *BARRIERS)
+    if reason is None:
+        return None
+    return replace(reason, why=first_of(reasons, case, *BARRIERS) or reason.why)
 
 
 def why(attack: Attack, case: Case, *kinds: str) -> str | None:

@@ -91,9 +91,8 @@ def number_is_lacking(facts: LimitFacts) -> Finding | None:
 
 
 def attack_does_not_apply(facts: LimitFacts) -> Finding | None:
-    """Leave out a limit on an attack that this kind of model cannot be put to."""
-    reason = facts.result.reason
-    if reason is None or reason.kind != "model":
+    """Leave out a limit that could not be held against this kind of model."""
+    if not facts.result.lifts_limits:
         return None
     return _inapplicable(facts)
 
@@ -145,7 +144,7 @@ def _inapplicable(facts: LimitFacts) -> Finding:
     possible = []
     for attack in _asking_the_same(facts.limit.attack):
         result = record.results.get(attack)
-        if result is None or result.status != "inapplicable":
+        if result is None or not result.lifts_limits:
             possible.append(attack)
     if not possible:
         return _undecided_finding(facts, Ground.GAP, Remedy.NO_OTHER_ATTACK, "gap")

@@ -144,7 +144,7 @@ def report_context(
             "rows": rows,
             "outcome_labels": tables.OUTCOME_LABELS,
             "ran_labels": tables.RAN_LABELS,
-            "outcomes": {name: facts.outcome_of(name) for name in texts},
+            "outcomes": {row.attack: row.outcome for row in facts.rows},
             "changes": changes,
             "export": export_view(record),
             "found": [*findings(facts)] if undecided else [],

@@ -11,17 +11,17 @@ import numpy as np
 from audit.attacks import text_of
 from audit.attacks.interface import (
     Attack,
+    barrier,
     confounded_by_copies,
     needed_references,
     nothing_to_try,
-    why_inapplicable,
 )
 from audit.cards import Forgotten
 from audit.case import Case
 from audit.compare.paired import write_scores
 from audit.engine.interface import Json, Progress, Trial
 from audit.failures import Part
-from audit.record import Reason, Result
+from audit.record import Reason, Result, Status
 from audit.references.resolve import LoadedReferences, complete
 from audit.stats.paired import UnitScores
 from audit.workflows.checking import usable_references
@@ -74,9 +74,10 @@ class FinishedAttack:
 def run_attack(running: Running, attack: Attack) -> FinishedAttack:
     """Run one attack, and return a result whatever happens."""
     session = running.session
-    barred = why_inapplicable(attack, session.case)
+    barred = barrier(attack, session.case)
     if barred is not None:
-        return FinishedAttack(Result(attack.name, "inapplicable", Reason("model", barred)))
+        status: Status = "inapplicable" if barred.kind == "model" else "skipped"
+        return FinishedAttack(Result(attack.name, status, barred))
     with Part(attack.name, session.options.evidence) as part:
         missing = _missing_reference(running, attack)
         if missing is not None:

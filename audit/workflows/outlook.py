@@ -25,8 +25,8 @@ class Cost:
             many.
         reached: number of units (documents, providers) of members and of others that these trials
             belong to, at most.
-        inapplicable: why the model cannot be attacked this way; None when it can, or no model was
-            given.
+        inapplicable: why the model cannot be attacked this way, or the budget leaves that out;
+            None when it is attacked, or no model was given.
         lacks: what the attack cannot do without and nobody gave; None when nothing.
         by_data: whether the data set lacks it; a reference can be given, and its lack excuses no
             limit.

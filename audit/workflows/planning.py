@@ -20,6 +20,7 @@ from audit.attacks.battery import BATTERY
 from audit.attacks.blind_baseline import Blind, of_trials
 from audit.attacks.budget import FOLDS, MEMBERS, OTHERS, choose_shares, read_shares, side_of
 from audit.attacks.interface import (
+    BARRIERS,
     Attack,
     Sides,
     compared_units,
@@ -230,7 +231,7 @@ def _list_trials(session: Session, attack: Attack, filled: LoadedReferences) -> 
     case = session.case_with(filled)
     reasons = attack.applies(case)
     trials: Sequence[Trial] = []
-    if first_of(reasons, case, "model") is None:
+    if first_of(reasons, case, *BARRIERS) is None:
         trials = session.trials_of(attack, case)
     return _Offer(attack, case, reasons, trials)
 
@@ -321,7 +322,7 @@ def bounded_by_time(session: Session, costs: Sequence[Cost]) -> tuple[Cost, ...]
 def _count_cost(session: Session, offer: _Offer, filled: LoadedReferences) -> Cost:
     """Count the trials that the budget takes of an attack, and the units that they are of."""
     attack, case, reasons, everything = offer
-    reason = first_of(reasons, case, "model")
+    reason = first_of(reasons, case, *BARRIERS)
     if reason is not None:
         return Cost(attack.name, 0, True, (0, 0), reason)
     trials = session.sampling.sample(attack.name, everything)

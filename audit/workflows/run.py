@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from audit.attacks.battery import BATTERY
-from audit.attacks.interface import Attack, first_reason, why_inapplicable
+from audit.attacks.interface import Attack, barrier, first_reason
 from audit.attacks.membership.scan_checks import ScanChecks, check_scan, untested_scan
 from audit.attacks.text import SENTENCES
 from audit.cards import DeclaredPolicy
@@ -185,11 +185,7 @@ def _left_out(session: Session) -> tuple[Result, ...]:
         if kind.name in chosen:
             continue
         attack = kind.preset(session.options.budget)
-        barred = why_inapplicable(attack, session.case)
-        if barred is None:
-            reason = _why_left_out(attack, session.case)
-        else:
-            reason = Reason("model", barred)
+        reason = barrier(attack, session.case) or _why_left_out(attack, session.case)
         results.append(Result(attack.name, "left out", reason))
     return tuple(results)
 

@@ -124,7 +124,7 @@ def _word_without_leak(scan: Scan, policy: dict[str, Any], limit: Limit) -> str:
     reason = result["reason"]
     if reason is None:
         return _word_of_number(scan, limit, result)
-    if reason["kind"] == "model" and is_permitted:
+    if reason["kind"] in ("model", "budget") and is_permitted:
         return "Not applicable"
     if reason["kind"] == "data" and (is_excused or is_permitted):
         return "Not tested"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from benchmarks.tools.recount_attacks import Found, Reached, asked_of, values_found
 from benchmarks.tools.recount_claims import Expected, Number, Sheet, agreement, numbers_in
+from benchmarks.tools.recount_limits import Outcome
 from benchmarks.tools.recount_people import people_reached
 from benchmarks.tools.recount_report import (
     AREAS,
@@ -334,8 +336,8 @@ def _account_for_limits(report: Report, sheet: Sheet) -> None:
         definition = "limits of the policy by what became of them"
         sheet.compare(match.start(), match.end(), definition, expected)
     not_run = report.not_run()
-    unrun = [row for row in report.outcomes if row.limit["attack"] in not_run]
-    definition = "limits of the policy on the attacks that are named as not tested"
+    unrun = _limits_on(report, not_run)
+    definition = "limits that apply, on the attacks that are named as not tested"
     pattern = r"(?<=\()\d+ limits(?=[^()]*\)\. The next pages)"
     sheet.compare_pattern(pattern, definition, [Expected(len(unrun))])
     words = Counter(row.word for row in unrun)
@@ -347,6 +349,15 @@ def _account_for_limits(report: Report, sheet: Sheet) -> None:
     sheet.compare_pattern(r"and \d+ more of attacks that ran", definition, expected)
     definition = "attacks that apply to the model and did not run"
     sheet.compare_pattern(r"run the \d+ attacks? not tested", definition, [Expected(len(not_run))])
+
+
+def _limits_on(report: Report, attacks: Collection[str]) -> list[Outcome]:
+    """Return the limits on some attacks that apply to the model."""
+    return [
+        row
+        for row in report.outcomes
+        if row.limit["attack"] in attacks and row.word != "Not applicable"
+    ]
 
 
 def _account_for_rows_with_less(report: Report, sheet: Sheet) -> None:

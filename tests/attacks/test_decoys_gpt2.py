@@ -119,7 +119,7 @@ def test_a_model_that_learned_other_rows_proposes_none_of_these(rows: Learned) -
 
 def test_outcomes_do_not_depend_on_what_is_asked_beside_them(rows: Learned) -> None:
     case = Case(rows.target, rows.corpus, References(pretrained=rows.other))
-    attack = Reconstruction(n_attempts=2)
+    attack = Reconstruction(n_pages=2)
     trials = attack.trials(case)[15:17]
     together = outcomes_of(attack, case, trials)
     assert together == outcomes_of(attack, case, trials, width=1)

@@ -16,7 +16,7 @@ from test_reconstruction_planted import TODAY, run
 from audit import policy as policies
 from audit import record as records
 from audit.attacks import TEXTS
-from audit.attacks.interface import why
+from audit.attacks.interface import barrier, why
 from audit.attacks.reconstruction import Reconstruction
 from audit.attacks.reconstruction.recollected import DOCUMENTS, EXCESSES, VALUES
 from audit.attacks.reconstruction.recollection import would_restore
@@ -24,7 +24,10 @@ from audit.attacks.reconstruction.table import LIMITED
 from audit.case import Case, References
 from audit.measurements import Unresolved
 from audit.record import Reason, Result
+from audit.report.coverage import why_not_run
 from audit.report.facts.questions import questions_of
+from audit.report.html import report_context
+from audit.report.residual import unexamined
 from benchmarks.calibration.simulated_audits import completed
 
 UNIQUE = "excess_pr.unique.recollected"
@@ -103,9 +106,31 @@ def test_no_limit_is_held_against_it_and_no_verdict_changes() -> None:
         (item.limit.attack, item.limit.metric, item.outcome) for item in barred.decisions
     ]
     assert (verdict.exit_code, verdict.counts) == (barred.exit_code, barred.counts)
+    shown = report_context(record, verdict, policy)
+    assert shown["outcomes"] == {"reconstruction": ""}, "its finding is called no limit"
     (row,) = questions_of(record, verdict)
     assert (row.outcome, row.decisions) == ("", ()), "page one calls it no limit"
     assert (row.trained.value, row.unseen.value) == (1, 0)
+
+
+def test_a_quick_scan_leaves_it_out_and_says_so_without_changing_a_limit() -> None:
+    asked = case(Answering(), answering.corpus(4, 4), Answering())
+    quick = Reconstruction.preset("quick")
+    reason = barrier(quick, asked)
+    assert reason is not None
+    assert (reason.kind, reason.why[:9]) == ("budget", "not tried")
+    assert "quick scan" in reason.why
+    assert barrier(Reconstruction.preset("standard"), asked) is None
+    assert barrier(replace(quick, n_pages=2), asked) is None, "who asks for it gets it"
+    record = tiny.record(Result("reconstruction", "skipped", reason))
+    card = replace(record.target, task="question-answering")
+    record = replace(record, target=card, battery=("reconstruction",))
+    verdict = policies.evaluate(record, policies.load("default"), TODAY)
+    decided = {item.outcome for item in verdict.decisions if item.limit.attack == "reconstruction"}
+    assert decided == {"inapplicable"}
+    assert why_not_run(record, "reconstruction") == ("not tested", reason.why, reason.fix)
+    (gap, *_) = unexamined(record, verdict).gaps
+    assert gap.reason == reason.why, "it is no test that is not possible"
 
 
 def test_no_text_leaves_the_evidence() -> None:

@@ -45,12 +45,14 @@ def result_of(record, name):
     return next(result for result in record.attacks if result.attack == name)
 
 
-def test_a_scan_of_a_donut_runs_the_attacks_on_answers_and_says_that_the_others_do_not_apply(
+def test_a_quick_scan_of_a_donut_runs_the_attacks_on_answers_and_says_what_it_leaves_out(
     scanned,
 ):
     assert isinstance(result_of(scanned, "memorisation"), Result)
     assert isinstance(result_of(scanned, "membership"), Result)
-    assert result_of(scanned, "reconstruction").status == "inapplicable"
+    left_out = result_of(scanned, "reconstruction")
+    assert (left_out.status, left_out.reason.kind) == ("skipped", "budget")
+    assert left_out.reason.why.startswith("not tried, as in every quick scan")
     assert [item.name for item in scanned.utility] == ["anls"]
     assert {card.role for card in scanned.references} == {"baseline-0", "pretrained"}
     assert scanned.corpus.questions == {"member": 10, "heldout": 4, "public": 4}

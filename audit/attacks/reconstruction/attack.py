@@ -88,13 +88,14 @@ class Reconstruction(Attack):
     Attributes:
         n_candidates: N_c, candidates a token.
         n_attempts: n_a, attempts a field by the default method; the lowest loss leaves no choice.
-            Pages that a model which proposes values itself is asked about.
         temperature: T, of both softmaxes; this and the next four are those of the default method.
         temperature_start: T_start, factor on the public model's temperature at the first token,
             falling over 3 tokens.
         target_weight: w in (0, 1], the target's weight in the mean of both likelihoods.
         mean: the paper prefers the geometric mean.
         top_p: mass of the nucleus that a token is sampled from.
+        n_pages: pages that a model which proposes values itself is asked about; 0: it is not tried,
+            as no limit is held against that.
         min_tokens, max_tokens: smallest and largest number of tokens of a field of usual length.
     """
 
@@ -107,6 +108,7 @@ class Reconstruction(Attack):
     top_p: Annotated[float, Field(gt=0, le=1)] = SHIPPED.top_p
     min_tokens: Annotated[int, Field(ge=1)] = LENGTHS[0]
     max_tokens: Annotated[int, Field(ge=1)] = LENGTHS[1]
+    n_pages: Annotated[int, Field(ge=0)] = 8
 
     name: ClassVar[str] = "reconstruction"
     needs: ClassVar[tuple[str, ...]] = ("auxiliary",)
@@ -133,6 +135,8 @@ class Reconstruction(Attack):
         if barred is not None:
             return [Reason("model", barred)]
         if recollects(case):
+            if not self.n_pages:
+                return [Reason("budget", WORDS["untried"], WORDS["try"])]
             return [*_weaknesses_of_recollection(case)]
         reasons = []
         split = missing_split(filter(_has_field, case.corpus.of(*AUDITED)))
@@ -211,7 +215,7 @@ class Reconstruction(Attack):
         The outcome of a model that proposes values itself is that of `recollect`.
         """
         if recollects(case):
-            return (yield from recollect(case, trial, self.n_attempts, rng))
+            return (yield from recollect(case, trial, self.n_pages, rng))
         return (yield from self._attempt_field(case, trial, rng))
 
     def _attempt_field(self, case: Case, trial: Trial, rng: Rng) -> Attempt:

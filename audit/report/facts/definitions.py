@@ -517,10 +517,6 @@ class Facts:
         """Tell whether any limit on recognising members was decided."""
         return not decided_attacks(self.verdict).isdisjoint(RECOGNISING)
 
-    def outcome_of(self, attack: str) -> str:
-        """Return the worst outcome of the limits on an attack; empty where the policy has none."""
-        return outcome_of(attack, self.verdict)
-
 
 def _people_facts(attack: str, people: PeopleCount) -> PeopleFacts:
     """Return the people that an attack reached, each side where it has a number."""
@@ -537,13 +533,6 @@ def _people_facts(attack: str, people: PeopleCount) -> PeopleFacts:
 def leaves_text_aside(record: AuditRecord, verdict: Verdict) -> bool:
     """Tell whether the verdict on a model leaves out limits on the text of the documents."""
     return record.target.is_model and verdict.text is not None and not verdict.text_counts
-
-
-def outcome_of(attack: str, verdict: Verdict) -> str:
-    """Return the worst outcome of the limits on an attack; empty where the policy has none."""
-    return worst_outcome(
-        decision for decision in verdict.decisions if decision.limit.attack == attack
-    )
 
 
 def worst_outcome(decisions: Iterable[Decision]) -> str:
