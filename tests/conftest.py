@@ -155,7 +155,8 @@ def few_candidates() -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         for budget, n_candidates in {"quick": 4, "standard": 8, "full": 16}.items():
-            few = {"n_candidates": n_candidates, "n_attempts": 2}
+            n_pages = 0 if budget == "quick" else 2
+            few = {"n_candidates": n_candidates, "n_attempts": 2, "n_pages": n_pages}
             patch.setitem(TEXTS["reconstruction"].budgets, budget, few)
         yield
 

@@ -4,7 +4,17 @@ from collections.abc import Iterator
 
 import pytest
 
+from audit.attacks import TEXTS
 from audit.attacks.redaction import RedactionContext
+
+
+@pytest.fixture(scope="module")
+def few_pages(few_candidates: None) -> Iterator[None]:
+    """Values that models propose themselves, on two pages: a quick scan would leave that out."""
+    budgets = TEXTS["reconstruction"].budgets
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(budgets, "quick", {**budgets["quick"], "n_pages": 2})
+        yield
 
 
 @pytest.fixture(scope="module")

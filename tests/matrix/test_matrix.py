@@ -19,7 +19,7 @@ from matrix_runs import run_case
 
 from audit.attacks.battery import BATTERY
 
-pytestmark = pytest.mark.usefixtures("few_candidates", "few_providers", "few_folds")
+pytestmark = pytest.mark.usefixtures("few_pages", "few_providers", "few_folds")
 RESULTS = Path(__file__).parents[2] / "docs" / "reference" / "models.json"
 CASES = {case.id: case for case in cases()}
 ALL = [
