@@ -3,18 +3,30 @@
 Each of these has the options that its format takes.
 """
 
-import inspect
 from collections.abc import Callable, Iterator, Sequence
-from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, get_args
 
 import typer
 
 from audit.cli import asking, console
 from audit.cli.asking import FolderMeaning, Statements
-from audit.cli.dividing import StatedMembers, choose_shares, read_share_or_file
+from audit.cli.dividing import StatedMembers, choose_shares
 from audit.cli.help import Group
+from audit.cli.import_options import (
+    Boxes,
+    Columns,
+    HeldoutFrom,
+    ImportOptions,
+    Labels,
+    Members,
+    Ocr,
+    Official,
+    Overwrite,
+    ProviderColumn,
+    options_of,
+    read_labels,
+)
 from audit.cli.options import HELP, Assigned, Seed, note_unstated_assignment, show_errors
 from audit.corpus.documents import SPLITS, Mask, TaskKind
 from audit.corpus.summary import size_warning
@@ -23,56 +35,16 @@ from audit.importers.assemble import ImportReport
 from audit.importers.columns import read_columns
 from audit.importers.faults import shown_path
 from audit.importers.interface import REPORT_NAME, Importer
-from audit.importers.leave_out import NAMES_FILE, OPTION
+from audit.importers.leave_out import NAMES_FILE
 from audit.importers.locate import QUALITIES
-from audit.importers.named import read_names
 from audit.importers.registry import FORMATS
 from audit.importers.request import ImportRequest
 from audit.importers.sheets import holds_sheets
 from audit.importers.source import Options
 from audit.workflows import init as door
 
-BoxUnit = Literal["pixels", "thousandths", "shares"]
-"""The units that boxes come in."""
 MAX_TODO = 8
 """Lines of what is still to be filled in."""
-Members = Annotated[
-    Path | None, typer.Option(metavar="FILE", help=HELP["import.members"], show_default=False)
-]
-HeldoutFrom = Annotated[
-    Path | None, typer.Option(metavar="SRC2", help=HELP["import.heldout_from"], show_default=False)
-]
-Official = Annotated[bool, typer.Option("--official", help=HELP["import.official"])]
-Labels = Annotated[
-    str | None,
-    typer.Option(metavar="NAMES|FILE|MODEL_DIR", help=HELP["import.labels"], show_default=False),
-]
-ProviderColumn = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help=HELP["import.provider_column"], show_default=False),
-]
-Boxes = Annotated[
-    BoxUnit | None,
-    typer.Option(
-        metavar="UNIT", help=HELP["import.boxes"], show_default="recognised by their range"
-    ),
-]
-Columns = Annotated[
-    str | None,
-    typer.Option(
-        metavar="MEANING=NAME,...", help=HELP["import.columns"], show_default="by their names"
-    ),
-]
-Ocr = Annotated[
-    str | None,
-    typer.Option(
-        metavar="LANGUAGE", help=HELP["import.ocr"], show_default="eng where fields need words"
-    ),
-]
-Without = Annotated[
-    Path | None, typer.Option(metavar="LIST", help=HELP["import.without"], show_default=False)
-]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help=HELP["import.overwrite"])]
 
 
 class _Formats(Group):
@@ -185,11 +157,11 @@ def init(
         statements = asking.ask_missing(statements, importer)
     rule = statements.members.read_rule()
     options = Options(
-        labels=_labels_of(labels, model_task.labels),
+        labels=read_labels(labels, model_task.labels),
         provider=statements.provider,
         boxes=boxes,
         assigned=statements.assigned,
-        columns=_columns_of(columns),
+        columns=read_columns(columns or ""),
         ocr=ocr,
         redaction=statements.redaction,
         name=name or place.resolve().stem,
@@ -255,16 +227,6 @@ def _say_unused(paths: Sequence[str]) -> None:
         console.warn(f"Not used, as no page's words or keys: {names}")
 
 
-def _labels_of(option: str | None, default: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return the labels that `--labels` gives; the default without it."""
-    return default if option is None else door.read_labels(option)
-
-
-def _columns_of(option: str | None) -> dict[str, str]:
-    """Return the names of columns by meaning that `--columns` gives."""
-    return read_columns(option or "")
-
-
 def _choose_destination(out: Path | None, place: Path, importer: Importer) -> Path:
     """Return the folder of the new data set; plain pages become one where they are.
 
@@ -308,114 +270,28 @@ def _show_todo(lines: Sequence[str]) -> None:
         console.say(f"... and {len(lines) - MAX_TODO} more")
 
 
-def import_data(
-    importer: Importer,
-    src: Annotated[
-        Path, typer.Argument(metavar="SRC", help=HELP["import.src"], show_default=False)
-    ],
-    dst: Annotated[
-        Path, typer.Argument(metavar="DST", help=HELP["import.dst"], show_default=False)
-    ],
-    members: Members = None,
-    heldout_from: HeldoutFrom = None,
-    member: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help=HELP["import.member"], show_default="0.4 of a large draw"),
-    ] = None,
-    heldout: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHARE|FILE",
-            help=HELP["import.heldout"],
-            show_default="0.2 of a large draw; 0.4 with --by-provider; else all not trained on",
-        ),
-    ] = None,
-    public: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            help=HELP["import.public"],
-            show_default="0.4 of a large draw; 0.2 with --by-provider; 1 with a FILE; else 0",
-        ),
-    ] = None,
-    assigned: Assigned = None,
-    seed: Seed = 0,
-    task: Annotated[
-        TaskKind | None,
-        typer.Option(
-            metavar="KIND",
-            help=HELP["import.task"],
-            show_default="as found; token-classification of data sets of papers that have it",
-        ),
-    ] = None,
-    labels: Labels = None,
-    provider_column: ProviderColumn = None,
-    boxes: Boxes = None,
-    ocr: Ocr = None,
-    columns: Columns = None,
-    official: Official = False,
-    by_provider: Annotated[
-        bool, typer.Option("--by-provider", help=HELP["import.by_provider"])
-    ] = False,
-    without: Without = None,
-    overwrite: Overwrite = False,
-) -> None:
+def import_data(importer: Importer, options: ImportOptions) -> None:
     """Make a data set of a source in this format.
 
     Raises:
         UsageError: options contradict each other, or the source cannot be imported so.
     """
-    share, file = read_share_or_file(heldout)
-    stated = StatedMembers(
-        members, file, heldout_from, official, by_provider, has_share=member is not None
-    )
-    rule = stated.read_rule()
-    draws = rule in (None, "by-provider")
-    if assigned is not None and draws:
-        raise UsageError(
-            "--assigned says how the documents of --members were chosen", "add --members FILE"
-        )
-    request = ImportRequest(
-        src=src,
-        dst=dst,
-        shares=choose_shares(
-            rule or "drawn", member, share, public, has_heldout_file=file is not None
-        ),
-        seed=seed,
-        division=rule or "drawn",
-        task=task,
-        options=Options(
-            labels=_labels_of(labels),
-            provider=provider_column,
-            boxes=boxes,
-            assigned=assigned,
-            columns=_columns_of(columns),
-            ocr=ocr,
-        ),
-        heldout_from=heldout_from,
-        without=_names_in(without),
-    )
+    request = options.request()
+    dst = request.dst
     door.check_written("DST", request)
     try:
-        with console.Reporter(), door.replaced(dst, overwrite=overwrite):
+        with console.Reporter(), door.replaced(dst, overwrite=options.overwrite):
             report = importer.convert(request)
     except UsageError as error:
-        guess = door.guess_format(src)
+        guess = door.guess_format(request.src)
         if guess in (None, importer.name):
             raise
-        raise _hint_at_format(error, guess, src, dst) from None
+        raise _hint_at_format(error, guess, request.src, dst) from None
     _show_report(report, dst)
     _show_next(report, dst)
-    if assigned is None and not draws and report.documents["heldout"]:
+    draws = request.division in ("drawn", "by-provider")
+    if options.assigned is None and not draws and report.documents["heldout"]:
         note_unstated_assignment(dst / "manifest.toml")
-
-
-def _names_in(path: Path | None) -> tuple[str, ...]:
-    """Read the names of a list of documents to leave out; none without a list."""
-    if path is None:
-        return ()
-    return read_names(path, OPTION)
 
 
 def _hint_at_format(error: UsageError, guess: str | None, src: Path, dst: Path) -> UsageError:
@@ -427,31 +303,13 @@ def _hint_at_format(error: UsageError, guess: str | None, src: Path, dst: Path) 
 
 
 def command_of(importer: Importer) -> Callable[..., None]:
-    """Make the command of a format: `import_data` with the options that the format takes."""
-    is_taken = {
-        "importer": False,
-        "official": importer.parts,
-        "by_provider": importer.providers,
-        "task": len(importer.tasks) > 1,
-    }
-    is_taken |= dict.fromkeys(
-        ("labels", "provider_column", "boxes", "columns", "ocr"), importer.recognises
-    )
-    signature = inspect.signature(import_data, eval_str=True)
-    parameters = []
-    defaults = {}
-    for name, parameter in signature.parameters.items():
-        if name in is_taken:
-            defaults[name] = parameter.default
-        if is_taken.get(name, True):
-            parameters.append(parameter)
+    """Make the command of a format, with the options that it takes."""
 
-    @wraps(import_data)
     def command(**options: Any) -> None:
         """Import a source in this format, with the defaults of options that it does not take."""
-        import_data(**{**defaults, "importer": importer, **options})
+        import_data(importer, ImportOptions(**options))
 
-    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    command.__signature__ = options_of(importer)  # type: ignore[attr-defined]
     return command
 
 

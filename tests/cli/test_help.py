@@ -18,6 +18,7 @@ CALLS = (
     ("canary", "insert"),
     ("import", "funsd"),
 )
+OF_FORMATS = ("funsd", "forms", "pfl-docvqa")
 LINES_OF_TWO_SCREENS = 48
 LINES_OF_HELP = {
     "import": 52,
@@ -132,3 +133,23 @@ def test_the_usage_names_arguments_as_one_types_them(call: str, usage: str) -> N
 def test_a_description_fills_its_lines() -> None:
     first, *_ = docaudit("demo", "--help").split("This takes about a minute", 1)[1].splitlines()
     assert len(first) > 80 - len("This takes about a minute") - len("interrupted")
+
+
+def test_a_list_to_leave_out_is_in_the_whole_help_alone() -> None:
+    assert "--without" not in docaudit("import", "funsd", "--help")
+    assert "--without" in docaudit("import", "funsd", "--help-all")
+
+
+@pytest.mark.parametrize(
+    ("option", "formats"),
+    [
+        ("--columns", ["forms"]),
+        ("--official", ["forms", "pfl-docvqa"]),
+        ("--by-provider", ["forms", "pfl-docvqa"]),
+        ("--task", ["funsd", "forms"]),
+        ("--without", ["funsd", "forms", "pfl-docvqa"]),
+    ],
+)
+def test_a_format_shows_the_options_that_it_takes(option: str, formats: list[str]) -> None:
+    helps = {name: docaudit("import", name, "--help-all") for name in OF_FORMATS}
+    assert [name for name, text in helps.items() if f"{option} " in text] == formats
