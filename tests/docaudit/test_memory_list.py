@@ -63,7 +63,18 @@ def test_the_list_holds_ids_alone_and_lies_with_the_evidence(tmp_path: Path) -> 
     assert second.path.stat().st_mode & 0o777 == 0o600
     assert "4 of the 40 audited training documents (160 in all) are likely" in second.sentence
     assert "4 also ranked first at step 10; 0.4 would by chance" in second.sentence
+    assert "at most 5 % of the documents that the model does not know are listed" in second.sentence
     assert f"--without {second.path}" in second.sentence
+
+
+def test_an_audit_with_too_few_unseen_documents_says_how_many_it_takes(tmp_path: Path) -> None:
+    few = dict([*UNSEEN.items()][:18])
+    listing = MemoryList(tmp_path, 160, 0.1).add(
+        write_audit(tmp_path / "step-10", gains(), few), 10
+    )
+    assert listing is not None
+    assert listing.path is None
+    assert "takes 19 unseen documents in the audit" in listing.sentence
 
 
 def test_an_audit_without_scores_lists_nothing_and_says_why(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ DOCUMENTS = 100
 """Units that an audit tries unless it is told another number: it confirms a large leak, and passes
 nothing."""
 LISTED = 0.1
-"""Share of the audited training documents that is listed. Ours."""
+"""Largest share of the audited training documents that is listed. Ours."""
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,8 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
                 train, the others wait as long, so keep it under `ddp_timeout`.
             out: the folder of the audits; None: beside `output_dir`, not in it, for that is pushed
                 to the Hub.
-            listed: share of the audited training documents that is listed as likely to be
-                memorised, below 1; 0: none.
+            listed: largest share of the audited training documents that is listed as likely to be
+                memorised, below 1; 0: no list.
 
         Raises:
             DocauditError: an option names nothing, or the policy cannot be read.

@@ -11,7 +11,7 @@ from typing import Any
 from audit.errors import UsageError, command_line
 from audit.failures import class_and_place
 from audit.files import EVIDENCE, RECOVERED, table_beside, write_atomically
-from audit.stats.foresight import Foreseen, Scored, foresee
+from audit.stats.foresight import LEAST_UNSEEN, LEVEL, Foreseen, Scored, foresee
 from audit.workflows.options import protect
 
 TEXTS = table_beside(__file__, "texts.toml")
@@ -50,6 +50,8 @@ class Listing:
             "training": self.n_training,
             "again": foreseen.n_again,
             "chance": f"{foreseen.by_chance:.1f}",
+            "rate": f"{100 * LEVEL:.0f}",
+            "least": LEAST_UNSEEN,
         }
         if foreseen.doubt is not None:
             return str(TEXTS["none_listed"][foreseen.doubt].format(**facts))
@@ -63,7 +65,7 @@ class MemoryList:
     Args:
         root: the folder of all audits.
         n_training: number of training documents of the data set.
-        share: share of the audited training documents that is listed; 0: none.
+        share: largest share of the audited training documents that is listed; 0: no list.
     """
 
     def __init__(self, root: Path, n_training: int, share: float) -> None:
