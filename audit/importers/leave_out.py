@@ -61,28 +61,25 @@ def choose_left_out(
     if not names:
         return LeftOut()
     groups = [*alike]
-    listed = find_named(names, {*chain.from_iterable(groups), *splits}, OPTION)
+    ids = {*chain.from_iterable(groups), *splits}
+    listed = find_named(names, ids, OPTION)
     members = {document for document, split in splits.items() if split == "member"}
-    _check_trained(listed, members)
+    untrained = listed - members
+    if untrained:
+        first = next(
+            number
+            for number, name in enumerate(names, start=1)
+            if find_named([name], ids, OPTION) <= untrained
+        )
+        raise ManifestError(
+            TEXTS["without_untrained"].format(n=len(untrained), all=len(listed), first=first),
+            TEXTS["without_again"],
+        )
     equal = chain.from_iterable(group for group in groups if not listed.isdisjoint(group))
     left_out = LeftOut(listed, members.intersection(equal) - listed)
     if members == left_out.ids:
         raise ManifestError(f"{OPTION} leaves no training document", "give a shorter list")
     return left_out
-
-
-def _check_trained(listed: Set[str], members: Set[str]) -> None:
-    """Refuse listed documents that are no training documents.
-
-    Raises:
-        ManifestError: there are some.
-    """
-    untrained = listed - members
-    if untrained:
-        raise ManifestError(
-            TEXTS["without_untrained"].format(n=len(untrained), all=len(listed)),
-            TEXTS["without_again"],
-        )
 
 
 def write_training_names(folder: Path, documents: Iterable[Document]) -> None:

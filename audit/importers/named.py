@@ -126,7 +126,8 @@ def find_named(names: Sequence[str], ids: Collection[str], option: str) -> froze
         raise ManifestError(
             TEXTS["unknown"].format(
                 option=option, n=len(unknown), all=len(ids_by_name), first=first
-            )
+            ),
+            TEXTS["known_names"],
         )
     return frozenset(ids_by_name.values())
 

@@ -24,8 +24,8 @@ import json
 import random
 import time
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,7 @@ class Sample:
         recipe: recipe of the training, but for the seed.
         seeds: seeds of the trainings.
         side: number of training documents, and of unseen ones, that take part.
+        auxiliary: the public model that reconstructs values, in its data; None: none are.
     """
 
     name: str
@@ -85,15 +86,36 @@ class Sample:
     recipe: Recipe
     seeds: tuple[int, ...]
     side: int
+    auxiliary: str | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder of the sample's data."""
+        return SAMPLES / self.name.partition(",")[0] / "data"
+
+    @property
+    def references(self) -> dict[str, Sequence[Path]]:
+        """Return the reference models of the audits by name."""
+        models: dict[str, Sequence[Path]] = {self.role: [self.start_folder]}
+        if self.auxiliary is not None:
+            models["auxiliary"] = [self.folder / self.auxiliary]
+        return models
+
+    @property
+    def attacks(self) -> tuple[str, ...]:
+        """Return the attacks of the audits at the end."""
+        if self.auxiliary is None:
+            return ("membership",)
+        return ("membership", "reconstruction")
 
     @property
     def start_folder(self) -> Path:
         """Return the folder of the checkpoint that every training starts from."""
-        return SAMPLES / self.name / "data" / self.start
+        return self.folder / self.start
 
     def write_data(self, folder: Path) -> Corpus:
         """Write the documents that take part, without images, and read them."""
-        whole = manifest.load(SAMPLES / self.name / "data")
+        whole = manifest.load(self.folder)
         documents: list[Document] = []
         for split in ("member", "heldout"):
             of_split = whole.of(split)[: self.side]
@@ -103,9 +125,21 @@ class Sample:
         return manifest.load(folder)
 
 
+PUBLIC_MODEL = "references/public-mlm"
 RUNS = (
-    Sample("letters", "references/baseline", "baselines", letters.fine_tuning(0), (1, 2, 3), 75),
-    Sample("receipts", "references/pretrained", "pretrained", RECEIPTS, (1,), 80),
+    Sample(
+        "letters", "references/baseline", "baselines", letters.fine_tuning(0), (*range(1, 7),), 75
+    ),
+    Sample(
+        "receipts, 10 epochs",
+        "references/pretrained",
+        "pretrained",
+        replace(RECEIPTS, epochs=10),
+        (1, 2, 3),
+        80,
+        PUBLIC_MODEL,
+    ),
+    Sample("receipts", "references/pretrained", "pretrained", RECEIPTS, (1,), 80, PUBLIC_MODEL),
 )
 """The letters start from the sample's baseline, because the sample keeps no earlier checkpoint."""
 
@@ -203,30 +237,73 @@ def audit_here(audit: QuickAudit, model: Path, name: str, policy: Policy) -> Ver
     return policies.evaluate(records.read(options.out), policy, policies.today())
 
 
-def audit(sample: Sample, corpus: Corpus, model: Path) -> tuple[Scored, list[tuple[str, float]]]:
-    """Audit a model by membership on all documents; return scores and usefulness."""
+@dataclass(frozen=True)
+class Count:
+    """Values that came back exactly, and values that were tried."""
+
+    back: int = 0
+    tried: int = 0
+
+    def __add__(self, other: Count) -> Count:
+        """Count two sets of values together."""
+        return Count(self.back + other.back, self.tried + other.tried)
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What an audit of a trained model found.
+
+    Attributes:
+        scores: membership scores of all documents.
+        values: by document, values that the first attempt of reconstruction gave exactly.
+        useful: estimates of usefulness by name.
+    """
+
+    scores: Scored
+    values: Mapping[str, Count]
+    useful: list[tuple[str, float]]
+
+    def values_of(self, names: Iterable[str]) -> Count:
+        """Count the values of these documents."""
+        return sum((self.values.get(name, Count()) for name in names), Count())
+
+
+def read_values(path: Path) -> dict[str, Count]:
+    """Count the values of reconstruction by document."""
+    values: dict[str, Count] = {}
+    for line in path.read_text(encoding="ascii").splitlines():
+        row = json.loads(line)
+        if row["attack"] == "reconstruction":
+            name = row["document"]
+            values[name] = values.get(name, Count()) + Count(int(row["exact"]), 1)
+    return values
+
+
+def audit(sample: Sample, corpus: Corpus, model: Path) -> Audited:
+    """Audit a model on all documents."""
     quick = QuickAudit(
         corpus.root,
         "default",
         model.parent,
         documents=2 * sample.side,
-        only=("membership",),
-        references={sample.role: [sample.start_folder]},
+        only=sample.attacks,
+        references=sample.references,
         device="cpu",
     )
     name = f"{model.name}-audit"
     audit_here(quick, model, name, policies.load("default"))
     record = records.read(model.parent / name)
     useful = [(item.name, item.value) for item in record.utility if isinstance(item, Estimate)]
-    scores = read_scores(model.parent / name / "evidence" / "recovered.jsonl")
+    evidence = model.parent / name / "evidence" / "recovered.jsonl"
+    scores = read_scores(evidence)
     assert scores is not None
-    return scores, useful
+    return Audited(scores, read_values(evidence), useful)
 
 
-def exposed(scores: Scored) -> frozenset[str]:
-    """Return the training documents of the sample that count as exposed."""
+def exposed(scores: Scored, above: float = UNSEEN_ABOVE) -> frozenset[str]:
+    """Return the training documents that only a share of the unseen ones rank above."""
     unseen = sorted(scores.unseen.values(), reverse=True)
-    bar = unseen[int(UNSEEN_ABOVE * len(unseen))]
+    bar = unseen[int(above * len(unseen))]
     return frozenset(name for name, score in scores.members.items() if score > bar)
 
 
@@ -236,18 +313,35 @@ def area(scores: Scored, names: frozenset[str]) -> float:
     return float(auc(inside, [*scores.unseen.values()]))
 
 
-def describe_arm(scores: Scored, before: Scored, left_out: frozenset[str]) -> dict[str, Any]:
-    """Count the exposed documents of a training without some, beside those of the first one."""
-    rest = frozenset(before.members) - left_out
+def describe_arm(after: Audited, before: Audited, left_out: frozenset[str]) -> dict[str, Any]:
+    """Count what a training without some documents exposes, beside the first training."""
+    rest = frozenset(before.scores.members) - left_out
+    described: dict[str, Any] = {"left out": len(left_out), "rest": len(rest)}
+    for when, audited in (("before", before), ("after", after)):
+        names = exposed(audited.scores)
+        described |= {
+            f"exposed of these {when}": len(names & left_out),
+            f"exposed of the rest {when}": len(names & rest),
+            f"exposed of the rest {when}, at 5 %": len(exposed(audited.scores, 0.05) & rest),
+            f"AUC of the rest {when}": round(area(audited.scores, rest), 3),
+            f"values of these {when}": astuple(audited.values_of(left_out)),
+            f"values of the rest {when}": astuple(audited.values_of(rest)),
+            f"values of unseen ones {when}": astuple(audited.values_of(audited.scores.unseen)),
+        }
+    return {**described, "usefulness": after.useful}
+
+
+def describe_list(ids: Sequence[str], end: Audited) -> dict[str, Any]:
+    """Say how right a list was, by the audit of the model that learned all documents."""
+    names = exposed(end.scores)
+    others = frozenset(end.scores.members) - {*ids}
     return {
-        "left out": len(left_out),
-        "exposed of these before": len(exposed(before) & left_out),
-        "exposed of these after": len(exposed(scores) & left_out),
-        "rest": len(rest),
-        "exposed of the rest before": len(exposed(before) & rest),
-        "exposed of the rest after": len(exposed(scores) & rest),
-        "AUC of the rest before": round(area(before, rest), 3),
-        "AUC of the rest after": round(area(scores, rest), 3),
+        "in the final tenth": round(precision(ids, end.scores), 3),
+        "exposed": len(names & {*ids}),
+        "all exposed": len(names),
+        "documents": len(end.scores.members),
+        "values": astuple(end.values_of(ids)),
+        "values of others": astuple(end.values_of(others)),
     }
 
 
@@ -267,26 +361,24 @@ def run_seed(sample: Sample, seed: int, work: Path) -> dict[str, Any]:
     names = sorted(document.id for document in members)
     count = len(found["ids"]) or max(1, round(SHARE * len(names)))
     left_out["random"] = frozenset(random.Random(f"early list {seed}").sample(names, count))
-    before, useful = audit(sample, corpus, root / "all")
-    arms: dict[str, Any] = {
-        "all": {**describe_arm(before, before, frozenset()), "usefulness": useful}
-    }
+    before = audit(sample, corpus, root / "all")
+    arms: dict[str, Any] = {"all": describe_arm(before, before, frozenset())}
     for arm, ids in left_out.items():
         if not ids:
             continue
         if not (root / arm / "config.json").is_file():
             kept_documents = [document for document in members if document.id not in ids]
             train(sample, seed, kept_documents, root / arm)
-        scores, useful = audit(sample, corpus, root / arm)
-        arms[arm] = {**describe_arm(scores, before, ids), "usefulness": useful}
+        arms[arm] = describe_arm(audit(sample, corpus, root / arm), before, ids)
     return {
         "sample": sample.name,
         "seed": seed,
         "step": found["step"],
         "doubt": found["doubt"],
+        "listed": len(found["ids"]),
         "again": found["again"],
         "by chance": found["by chance"],
-        "precision": precision(found["ids"], before) if found["ids"] else None,
+        "right": describe_list(found["ids"], before) if found["ids"] else None,
         "arms": arms,
     }
 

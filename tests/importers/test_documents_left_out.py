@@ -101,7 +101,10 @@ def test_a_drawn_division_stays_the_same_but_for_the_listed(source: Path) -> Non
     ("listed", "message"),
     [
         pytest.param("note1\nnote99\n", "--without: 1 of 2 names are those of no", id="unknown"),
+        pytest.param("note1\nnote99\n", "The first is name 2 of the file", id="unknown's place"),
+        pytest.param("note1\nnote99\n", "hint: give file names of the source", id="unknown's hint"),
         pytest.param("note1\nnote7\n", "--without: 1 of 2 documents are no training", id="unseen"),
+        pytest.param("note1\nnote7.txt\n", "The first is name 2 of", id="unseen's place"),
         pytest.param("\n", "no document is named", id="empty"),
         pytest.param(
             "".join(f"note{number}\n" for number in range(6)),
