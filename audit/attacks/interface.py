@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from typing import Any, ClassVar, Literal, Self, TypeVar, cast
 
 from numpy.random import Generator as Rng
@@ -166,6 +166,10 @@ class Attack(ABC):
     def compared_with(self, case: Case) -> tuple[str, ...]:
         """Return the roles of references that the model is compared with."""
         return (*self.needs, *self.uses)
+
+    def parameters_on(self, case: Case) -> dict[str, Any]:
+        """Return the parameters that bear on the model, by name, for the record."""
+        return asdict(self)
 
     def unlimited(self, case: Case) -> str | None:
         """Return why no limit is held against what it measures of a model; None: limits are."""

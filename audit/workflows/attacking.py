@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -150,7 +150,7 @@ def finish(
             recovered.append(item)
     result = replace(
         measured,
-        parameters=asdict(attack),
+        parameters=attack.parameters_on(planned.case),
         diagnostics=(*measured.diagnostics, *planned.agreement),
         power=text_of(attack.name).power,
         dtype=planned.case.target.card.dtype,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -346,7 +346,10 @@ def _foreseen(session: Session, record: AuditRecord) -> AuditRecord:
         session: the opened scan.
         record: record of the audited model, for all else.
     """
-    results = tuple(Result(attack.name, parameters=asdict(attack)) for attack in session.attacks)
+    case = session.case
+    results = tuple(
+        Result(attack.name, parameters=attack.parameters_on(case)) for attack in session.attacks
+    )
     environment = replace(record.environment, docaudit=_version())
     return replace(
         record,

@@ -26,7 +26,7 @@ from audit.measurements import Unresolved
 from audit.record import Reason, Result
 from audit.report.coverage import why_not_run
 from audit.report.facts.questions import questions_of
-from audit.report.html import report_context
+from audit.report.html import html, report_context
 from audit.report.residual import unexamined
 from benchmarks.calibration.simulated_audits import completed
 
@@ -108,6 +108,7 @@ def test_no_limit_is_held_against_it_and_no_verdict_changes() -> None:
     assert (verdict.exit_code, verdict.counts) == (barred.exit_code, barred.counts)
     shown = report_context(record, verdict, policy)
     assert shown["outcomes"] == {"reconstruction": ""}, "its finding is called no limit"
+    assert "attempts at every value" not in html(record, verdict, policy)
     (row,) = questions_of(record, verdict)
     assert (row.outcome, row.decisions) == ("", ()), "page one calls it no limit"
     assert (row.trained.value, row.unseen.value) == (1, 0)
@@ -131,6 +132,15 @@ def test_a_quick_scan_leaves_it_out_and_says_so_without_changing_a_limit() -> No
     assert why_not_run(record, "reconstruction") == ("not tested", reason.why, reason.fix)
     (gap, *_) = unexamined(record, verdict).gaps
     assert gap.reason == reason.why, "it is no test that is not possible"
+
+
+def test_a_record_names_the_parameters_that_bear_on_the_model() -> None:
+    corpus = answering.corpus(4, 4)
+    attack = Reconstruction()
+    assert attack.parameters_on(case(Answering(), corpus)) == {"n_pages": 8}
+    others = attack.parameters_on(case(Answering(losses=False), corpus))
+    assert "n_pages" not in others
+    assert others["n_candidates"] == 128
 
 
 def test_no_text_leaves_the_evidence() -> None:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, ClassVar
 
 from numpy.random import Generator as Rng
@@ -152,6 +152,12 @@ class Reconstruction(Attack):
     def compared_with(self, case: Case) -> tuple[str, ...]:
         """Return the role that the model is compared with: that which it takes."""
         return self.uses if recollects(case) else self.needs
+
+    def parameters_on(self, case: Case) -> dict[str, Any]:
+        """Return the pages of a model that proposes values itself, else all other parameters."""
+        others = asdict(self)
+        n_pages = others.pop("n_pages")
+        return {"n_pages": n_pages} if recollects(case) else others
 
     def unlimited(self, case: Case) -> str | None:
         """Return why no limit is held against values that the model proposes itself."""
