@@ -1,13 +1,15 @@
-"""Recollect and rank on small GPT-2s that know their rows, know them a little, or know others.
+"""Recollect and rank on small models that know their rows, know them a little, or know others.
 
-A GPT-2 of two layers learns to answer questions about 24 public rows: that is the pretrained model.
-Three models go on from there. "leaky" learns the 16 audited rows until it gives every answer,
-"weak" stops at a loss of 0.5, and "clean" learns 16 others. Each is attacked with 16 unseen rows as
-the control.
+Three families: a GPT-2 that reads pages as text, a Donut and a LLaVA that see pictures of pages.
+One of each learns public rows: that is the pretrained model. Three go on from there: "leaky" learns
+the audited rows until it gives every answer, "weak" stops at a loss of 0.5, and "clean" learns
+others. Each is attacked with as many unseen rows as the control. The memorisation attack, with the
+pretrained model as its baseline, is made beside it.
 
-Pilots chose the pages on which values are ranked, and the losses that set the strength of a planted
-memory. They drew their rows with these seeds, so that most audited rows here are theirs. These
-numbers describe the attack, and calibrate no limit.
+The rule was fixed before these runs. A family shows what the attack is for where at least two of
+its three leaky models give back a hidden answer. The attack is refuted where a clean model gives
+back one, or where more than 1 % of the unseen answers come back. Pilots on other rows chose the
+settings of the attack, and sizes and rates of the models. No limit follows either way.
 
     # writes recollect.json and recollect.md
     python -m benchmarks.calibration.recollect
@@ -21,8 +23,8 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,36 +35,39 @@ import numpy as np
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
+from audit.attacks import questions
+from audit.attacks.interface import Attack
+from audit.attacks.memorisation import Memorisation
+from audit.attacks.memorisation.table import build_table
 from audit.attacks.reconstruction import Reconstruction
 from audit.case import Case, References
-from audit.corpus.documents import Corpus, Document, Word
-from audit.corpus.images import page_view
+from audit.corpus.documents import Corpus, Word
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Json, Trial
 from audit.measurements import Estimate
-from audit.targets.answering.loading import load_answering
-from audit.targets.answering.reader import Sample
 from audit.targets.answering.target import AnsweringTarget
+from audit.targets.interface import Reply
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tests" / "fakes"))
 answering = import_module("answering")
+pictured_pages = import_module("pictured_pages")
 text_zoo = import_module("text_zoo")
 
 PLACE = Path(__file__).parent
-SEEDS = (1, 2, 3)
-ROWS = 16
-"""Audited rows, and as many unseen ones."""
-PUBLIC = 24
+SEEDS = (4, 5, 6)
 STEPS = 60
 """Of the pretrained model; the others stop at their loss, or after three times as many."""
 STOPS = {"leaky": 0.005, "weak": 0.5, "clean": 0.005}
 """Mean loss of a token at which training ends."""
-RATE = 4e-3
 WIDTH = 16
+LEAKS = 2
+"""Leaky models of a family that must give back an answer."""
+FALSE_ALARMS = 0.01
+"""Share of the unseen answers that may come back."""
 
 
-def as_text(corpus: Corpus) -> Corpus:
-    """Take the boxes off the pages."""
+def as_text(corpus: Corpus, folder: Path) -> Corpus:
+    """Take the boxes off the pages; nothing is written to the folder."""
     documents = []
     for document in corpus.documents:
         words = tuple(Word(word.text) for word in document.words)
@@ -70,7 +75,7 @@ def as_text(corpus: Corpus) -> Corpus:
     return replace(corpus, documents=tuple(documents))
 
 
-def write_untrained(folder: Path, seed: int) -> None:
+def write_gpt2(folder: Path, seed: int) -> Path:
     """Write a GPT-2 of two layers with fresh weights."""
     tokenizer = text_zoo.byte_tokenizer()
     torch.manual_seed(seed)
@@ -89,122 +94,248 @@ def write_untrained(folder: Path, seed: int) -> None:
     )
     GPT2LMHeadModel(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+    return folder
 
 
-def train(
-    start: Path, folder: Path, corpus: Corpus, documents: Sequence[Document], stop: float, most: int
-) -> AnsweringTarget:
-    """Train a model on the questions of documents, and return it as attacks ask it.
+@dataclass(frozen=True)
+class Family:
+    """A kind of model.
 
-    Args:
-        start: folder of the model that training goes on from.
-        folder: folder of the trained model.
-        corpus: data set of the documents.
-        documents: documents that it learns.
-        stop: mean loss of a token at which training ends, nats.
-        most: most steps.
+    Attributes:
+        rows: audited rows, and as many unseen ones.
+        public: rows of the pretrained model.
+        draw: makes of a data set what the model reads, in a folder.
+        write: writes an untrained model of a seed.
+        prompt: prompt of a model that reads text.
     """
-    reader = load_answering(start, prompt=text_zoo.PLAIN_PROMPT).reader
-    samples: list[Sample] = []
-    for document in documents:
-        view = page_view(corpus, document)
-        samples += [Sample(view, item.question, item.answers[0]) for item in document.questions]
-    batch: dict[str, Any] = dict(reader.taught(samples))
-    model = GPT2LMHeadModel.from_pretrained(start)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
-    model.train()
-    for _ in range(most):
-        loss = model(**batch).loss
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        if loss.item() < stop:
-            break
-    model.save_pretrained(folder)
-    text_zoo.byte_tokenizer().save_pretrained(folder)
-    return load_answering(folder, prompt=text_zoo.PLAIN_PROMPT)
+
+    rows: int
+    public: int
+    draw: Callable[[Corpus, Path], Corpus]
+    write: Callable[[Path, int], Path]
+    prompt: str | None = None
 
 
-def attack_rows(target: AnsweringTarget, pretrained: AnsweringTarget, corpus: Corpus) -> Json:
-    """Attack a model, and count what was restored."""
-    attack = Reconstruction()
-    case = Case(target, corpus, References(pretrained=pretrained))
+FAMILIES = {
+    "GPT-2": Family(16, 24, as_text, write_gpt2, text_zoo.PLAIN_PROMPT),
+    "Donut": Family(8, 8, pictured_pages.pictured, pictured_pages.untrained_donut),
+    "LLaVA": Family(8, 8, pictured_pages.pictured, pictured_pages.untrained_llava),
+}
+
+
+COLUMNS = (
+    *("family", "seed", "model", "proposed", "found", "missed", "false alarms"),
+    *("excess, 95 % interval", "power", "tokens", "seconds"),
+    *("memorisation: found", "false alarms", "tokens", "seconds"),
+)
+
+
+class Count:
+    """Counts the tokens that models write or score."""
+
+    def __init__(self, *models: AnsweringTarget) -> None:
+        """Count of these models, whatever asks them."""
+        self.tokens = 0
+        for model in models:
+            model.ask = self._counted(type(model).ask.__get__(model))  # type: ignore[method-assign]
+
+    def _counted(self, ask: Any) -> Any:
+        """Return a way to ask that counts."""
+
+        def asked(queries: Sequence[Any]) -> Any:
+            answers = ask(queries)
+            for answer in answers:
+                self.tokens += answer.n_tokens if isinstance(answer, Reply) else np.size(answer)
+            return answers
+
+        return asked
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """An attack on a model: its trials, their outcomes, and what it took."""
+
+    trials: Sequence[Trial]
+    outcomes: Sequence[Json]
+    tokens: int
+    seconds: float
+
+
+def run(attack: Attack, case: Case, models: Sequence[AnsweringTarget]) -> Attacked:
+    """Run all trials of an attack, each with a source of randomness that follows from its id."""
     trials = attack.trials(case)
+    count = Count(*models)
 
     def attempt(trial: Trial) -> Any:
-        """Try one answer, with a source of randomness that follows from its id."""
         return attack.attempt(case, trial, np.random.default_rng([*trial.id.encode()]))
 
     began = time.perf_counter()
     found = dict(drive(SimpleNamespace(attempt=attempt), trials, WIDTH))
-    seconds = time.perf_counter() - began
-    outcomes = [found[trial.id] for trial in trials]
-    result = attack.measure(case, trials, outcomes, np.random.default_rng(0), SILENT)
+    seconds = round(time.perf_counter() - began, 1)
+    return Attacked(trials, [found[trial.id] for trial in trials], count.tokens, seconds)
+
+
+def recollect(case: Case, models: Sequence[AnsweringTarget]) -> Json:
+    """Attack a model by recollection, and count what came back."""
+    attack = Reconstruction()
+    attacked = run(attack, case, models)
+    outcomes = attacked.outcomes
+    rng = np.random.default_rng(0)
+    result = attack.measure(case, attacked.trials, outcomes, rng, SILENT)
     measured = {item.name: item for item in result.measurements if isinstance(item, Estimate)}
     excess = measured["excess_pr.unique.recollected"]
-    members = outcomes[:ROWS]
+    n_members = len(case.corpus.of("member"))
+    members = outcomes[:n_members]
     return {
         "proposed": sum(outcome["attack"]["among"] for outcome in members),
         "found": sum(outcome["attack"]["exact"] for outcome in members),
-        "false alarms": sum(outcome["attack"]["exact"] for outcome in outcomes[ROWS:]),
+        "false alarms": sum(outcome["attack"]["exact"] for outcome in outcomes[n_members:]),
         "excess": [excess.value, excess.low, excess.high],
         "power": measured["planted_detection.unique"].value,
-        "seconds": round(seconds, 1),
+        "tokens": attacked.tokens,
+        "seconds": attacked.seconds,
     }
 
 
-def run_seed(seed: int, root: Path) -> dict[str, Json]:
-    """Train the models of one seed, and attack each."""
-    corpus = as_text(answering.corpus(ROWS, ROWS, seed=100 * seed))
-    public = as_text(answering.corpus(PUBLIC, 0, seed=100 * seed + 1))
-    others = as_text(answering.corpus(ROWS, 0, seed=100 * seed + 2))
-    write_untrained(root / "untrained", seed)
-    start = root / "pretrained"
-    pretrained = train(root / "untrained", start, public, public.documents, 0.0, STEPS)
+def ask_for_answers(case: Case, models: Sequence[AnsweringTarget]) -> Json:
+    """Attack a model by memorisation, and count answers that its baseline did not give."""
+    attacked = run(Memorisation.preset("standard"), case, models)
+    table = build_table(case, attacked.trials, attacked.outcomes)
+    came_back = {}
+    for split in ("member", "heldout"):
+        proven = table.split(split).proven
+        gained = [results.gained > 0 for results in proven.results.values()]
+        came_back[split] = int(np.any(gained, axis=0).sum())
+    return {
+        "found": came_back["member"],
+        "false alarms": came_back["heldout"],
+        "tokens": attacked.tokens,
+        "seconds": attacked.seconds,
+    }
+
+
+def run_seed(family: Family, seed: int, root: Path) -> dict[str, Json]:
+    """Train the models of one family and seed, and attack each."""
+    drawn = {}
+    sizes = {"audited": (family.rows, family.rows), "public": (family.public, 0)}
+    sizes["others"] = (family.rows, 0)
+    for place, (name, (n_member, n_heldout)) in enumerate(sizes.items()):
+        corpus = answering.corpus(n_member, n_heldout, seed=100 * seed + place)
+        drawn[name] = family.draw(corpus, root / name)
+    start = family.write(root / "untrained", seed)
+
+    def teach(source: Path, name: str, corpus: Corpus, stop: float, most: int) -> AnsweringTarget:
+        samples = pictured_pages.samples_of(corpus, corpus.of("member"))
+        taught: AnsweringTarget = pictured_pages.teach(
+            source, root / name, samples, stop=stop, most=most, prompt=family.prompt
+        )
+        return taught
+
+    pretrained = teach(start, "pretrained", drawn["public"], 0.0, STEPS)
     rows = {}
     for name, stop in STOPS.items():
-        learnt = others if name == "clean" else corpus
-        documents = learnt.of("member")
-        target = train(start, root / name, learnt, documents, stop, 3 * STEPS)
-        rows[name] = attack_rows(target, pretrained, corpus)
-        print(seed, name, rows[name], flush=True)
+        learnt = drawn["others" if name == "clean" else "audited"]
+        target = teach(root / "pretrained", name, learnt, stop, 3 * STEPS)
+        models = (target, pretrained)
+        audited = drawn["audited"]
+        recollected = recollect(Case(target, audited, References(pretrained=pretrained)), models)
+        case = Case(target, audited, References(baselines=(pretrained,)))
+        rows[name] = {**recollected, "memorisation": ask_for_answers(case, models)}
     return rows
+
+
+def judge(families: dict[str, Any]) -> list[str]:
+    """Hold the numbers against the rule, in a sentence each."""
+    sentences = []
+    of_clean = 0
+    unseen = 0
+    alarms = 0
+    for name, seeds in families.items():
+        leaks = sum(rows["leaky"]["found"] > 0 for rows in seeds.values())
+        word = "shows" if leaks >= LEAKS else "does not show"
+        sentences.append(
+            f"{name} {word} it: {leaks} of {len(seeds)} leaky models gave back answers."
+        )
+        for rows in seeds.values():
+            of_clean += rows["clean"]["found"]
+            unseen += FAMILIES[name].rows * len(rows)
+            alarms += sum(row["false alarms"] for row in rows.values())
+    refuted = of_clean > 0 or alarms > FALSE_ALARMS * unseen
+    word = "refuted" if refuted else "not refuted"
+    sentences.append(
+        f"The attack is {word}: clean models gave back {of_clean} answers, "
+        f"all models {alarms} of {unseen} unseen ones."
+    )
+    return [*sentences, _compare(families)]
+
+
+def _compare(families: dict[str, Any]) -> str:
+    """Say in how many models each attack found more than the other."""
+    models: list[Any] = []
+    for seeds in families.values():
+        for rows in seeds.values():
+            models += rows.values()
+    differences = [row["found"] - row["memorisation"]["found"] for row in models]
+    more = sum(difference > 0 for difference in differences)
+    fewer = sum(difference < 0 for difference in differences)
+    return (
+        f"Recollection found more than memorisation in {more} of {len(models)} models, "
+        f"and fewer in {fewer}."
+    )
 
 
 def render(results: dict[str, Any]) -> str:
     """Write the table."""
     lines = [
-        "# Recollect and rank on small GPT-2s",
+        "# Recollect and rank on small models",
         "",
         "`python -m benchmarks.calibration.recollect` wrote this page on a busy machine:",
         f"{results['machine']}.",
-        f"Each model is attacked with {ROWS} audited and {ROWS} unseen rows.",
-        "Pilots with the same seeds chose two settings of the attack.",
-        "So it may fit these rows.",
-        "These numbers calibrate no limit.",
         "",
-        "| seed | model | answers proposed | found | missed | false alarms | excess, 95 % interval | power | seconds |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "Pilots chose the settings. That of the GPT-2 found 11 of 48 answers of leaky models.",
+        "The rule was fixed before the runs (see the script).",
+        *results["judged"],
+        "No limit is held against these numbers, so none is calibrated.",
+        "",
+        "“Memorisation” is that attack on the same model, with the pretrained one as its baseline.",
+        "Tokens are those that models wrote or scored.",
+        "",
+        f"| {' | '.join(COLUMNS)} |",
+        "|---" * len(COLUMNS) + "|",
     ]
-    for seed, rows in results["seeds"].items():
-        for name, row in rows.items():
-            value, low, high = row["excess"]
-            counts = [row["proposed"], row["found"], ROWS - row["found"], row["false alarms"]]
-            cells = [seed, name, *counts, f"{value:.2f} [{low:.2f}, {high:.2f}]"]
-            cells += [f"{row['power']:.2f}", row["seconds"]]
-            lines.append("| " + " | ".join(map(str, cells)) + " |")
+    for family, seeds in results["families"].items():
+        for seed, rows in seeds.items():
+            for name, row in rows.items():
+                lines.append(_line(family, seed, name, row))
     return "\n".join(lines) + "\n"
 
 
+def _line(family: str, seed: str, name: str, row: dict[str, Any]) -> str:
+    """Write a row of the table."""
+    value, low, high = row["excess"]
+    asked = row["memorisation"]
+    missed = FAMILIES[family].rows - row["found"]
+    cells = [family, seed, name, row["proposed"], row["found"], missed, row["false alarms"]]
+    cells += [f"{value:.2f} [{low:.2f}, {high:.2f}]", f"{row['power']:.2f}"]
+    cells += [f"{row['tokens']:,}", row["seconds"], asked["found"], asked["false alarms"]]
+    cells += [f"{asked['tokens']:,}", asked["seconds"]]
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
 def main() -> None:
-    """Measure all seeds, and write both files."""
-    seeds = {}
-    for seed in SEEDS:
-        with TemporaryDirectory() as folder:
-            seeds[str(seed)] = run_seed(seed, Path(folder))
+    """Measure all seeds of all families, and write both files."""
+    torch.set_num_threads(1)
+    questions.TESSERACT = pictured_pages.Sharp()
+    families: dict[str, Any] = {}
+    for name, family in FAMILIES.items():
+        families[name] = {}
+        for seed in SEEDS:
+            with TemporaryDirectory() as folder:
+                families[name][str(seed)] = run_seed(family, seed, Path(folder))
+            print(name, seed, families[name][str(seed)], flush=True)
     day = dt.datetime.now(dt.UTC).date()
     machine = f"{day}, {os.cpu_count()}-core {platform.machine()}"
-    results = {"machine": machine, "rows": ROWS, "seeds": seeds}
+    results = {"machine": machine, "judged": judge(families), "families": families}
     (PLACE / "recollect.json").write_text(json.dumps(results, indent=1) + "\n")
     (PLACE / "recollect.md").write_text(render(results))
 

@@ -8,9 +8,23 @@ from typing import Any
 
 import numpy as np
 import torch
-from answering_checkpoints import DONUT_MARKS, SIZE, saved, settings_of, tokenizer
+from answering_checkpoints import (
+    CHAT_MARKS,
+    CHAT_TEMPLATE,
+    DONUT_MARKS,
+    SIZE,
+    saved,
+    settings_of,
+    tokenizer,
+)
 from PIL import Image, ImageDraw, ImageFont
-from transformers import AutoConfig, VisionEncoderDecoderModel
+from transformers import (
+    AutoConfig,
+    LlavaForConditionalGeneration,
+    LlavaProcessor,
+    VisionEncoderDecoderModel,
+)
+from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
 from transformers.models.donut.image_processing_pil_donut import DonutImageProcessorPil
 
 from audit.corpus.documents import Corpus, Document, Word
@@ -77,6 +91,29 @@ def untrained_donut(folder: Path, seed: int) -> Path:
     return saved(folder, model, words, images, ends="")
 
 
+def untrained_llava(folder: Path, seed: int) -> Path:
+    """Write a LLaVA that sees 32 x 32 pixels, with fresh weights."""
+    words = tokenizer(CHAT_MARKS, end="<|end|>")
+    settings = settings_of("chat", words)
+    for part in ("text_config", "vision_config"):
+        settings[part].update(hidden_size=64, intermediate_size=128, num_attention_heads=4)
+    settings["text_config"]["num_key_value_heads"] = 4
+    images = CLIPImageProcessorPil(
+        size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32}
+    )
+    processor = LlavaProcessor(
+        images,
+        words,
+        patch_size=8,
+        vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,
+        chat_template=CHAT_TEMPLATE,
+    )
+    torch.manual_seed(seed)
+    model = LlavaForConditionalGeneration(AutoConfig.for_model(**settings))
+    return saved(folder, model, words, processor, ends="")
+
+
 def samples_of(corpus: Corpus, documents: Sequence[Document]) -> list[Sample]:
     """List the questions of documents with their first answers."""
     samples: list[Sample] = []
@@ -93,7 +130,7 @@ def teach(
     *,
     stop: float,
     most: int,
-    rate: float = RATE,
+    prompt: str | None = None,
 ) -> AnsweringTarget:
     """Train a model on samples, and return it as attacks ask it.
 
@@ -103,12 +140,12 @@ def teach(
         samples: what it learns, in one batch.
         stop: mean loss of a token at which training ends, nats.
         most: most steps.
-        rate: of learning.
+        prompt: of a model that reads text; None: its own.
     """
-    target = load_answering(start)
+    target = load_answering(start, prompt=prompt)
     batch: dict[str, Any] = dict(target.reader.taught(samples))
     model = target.model
-    optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
     model.train()
     for _ in range(most):
         loss = model(**batch).loss
@@ -119,4 +156,4 @@ def teach(
             break
     shutil.copytree(start, folder)
     model.save_pretrained(folder)
-    return load_answering(folder)
+    return load_answering(folder, prompt=prompt)
