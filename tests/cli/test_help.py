@@ -18,7 +18,7 @@ CALLS = (
     ("canary", "insert"),
     ("import", "funsd"),
 )
-OF_FORMATS = ("funsd", "forms", "pfl-docvqa")
+OF_SOME_FORMATS = ("--columns", "--official", "--by-provider", "--task", "--without")
 LINES_OF_TWO_SCREENS = 48
 LINES_OF_HELP = {
     "import": 52,
@@ -141,15 +141,14 @@ def test_a_list_to_leave_out_is_in_the_whole_help_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "formats"),
+    ("name", "options"),
     [
-        ("--columns", ["forms"]),
-        ("--official", ["forms", "pfl-docvqa"]),
-        ("--by-provider", ["forms", "pfl-docvqa"]),
-        ("--task", ["funsd", "forms"]),
-        ("--without", ["funsd", "forms", "pfl-docvqa"]),
+        ("funsd", "--task --without"),
+        ("forms", "--columns --official --by-provider --task --without"),
+        ("pfl-docvqa", "--official --by-provider --without"),
     ],
 )
-def test_a_format_shows_the_options_that_it_takes(option: str, formats: list[str]) -> None:
-    helps = {name: docaudit("import", name, "--help-all") for name in OF_FORMATS}
-    assert [name for name, text in helps.items() if f"{option} " in text] == formats
+def test_a_format_shows_the_options_that_it_takes(name: str, options: str) -> None:
+    text = docaudit("import", name, "--help-all")
+    for option in OF_SOME_FORMATS:
+        assert (f"{option} " in text) == (option in options.split())
