@@ -17,7 +17,11 @@ from audit.corpus.canaries.schema import PATTERNS
 from audit.corpus.documents import CATEGORIES
 from audit.corpus.folding import fold
 from benchmarks.tools import recount_intervals as intervals
-from benchmarks.tools.recount_companies import areas_of_companies, sorted_by_forests
+from benchmarks.tools.recount_companies import (
+    areas_of_companies,
+    sorted_by_clusters,
+    sorted_by_forests,
+)
 from benchmarks.tools.recount_intervals import Ends, Floats, Side
 from benchmarks.tools.recount_scan import Document, Key, Outcome, Scan, value_of
 
@@ -401,6 +405,9 @@ def _provider_membership(scan: Scan) -> Iterator[Reached]:
         yield Reached(
             "balanced_accuracy", way, value, ends, None, None, None, definition, FOREST_SLACK
         )
+    for way, (value, ends) in sorted_by_clusters(scan).items():
+        definition = "mean of the shares of used and of unused companies that clusters sort right"
+        yield Reached("balanced_accuracy.azk", way, value, ends, None, None, None, definition)
 
 
 def _redaction(scan: Scan) -> Iterator[Reached]:

@@ -23,6 +23,7 @@ FEATURES = ("accuracy", "similarity", "loss", "confidence")
 CHANGED = ("loss", "confidence")
 N_FORESTS = 40
 N_TREES = 50
+N_CLUSTERINGS = 5
 KNOWN = 0.15
 """Share of the companies that the attacker with forests knows."""
 FORESTS = 0.4
@@ -77,6 +78,28 @@ def sorted_by_forests(scan: Scan) -> dict[str, tuple[float, Ends]]:
     reach = float(norm.isf(intervals.TAIL)) * float(variance) ** 0.5 / 2
     ends = Ends(share - reach, share + reach, "normal, forests as they are", FORESTS)
     return {"random forests": (share, ends)}
+
+
+def sorted_by_clusters(scan: Scan) -> dict[str, tuple[float, Ends]]:
+    """Return the balanced accuracy of two clusters of answers; empty where they cannot be made.
+
+    The more accurate cluster is called used. The attacker knows no company. The ends say nothing:
+    no interval of it is printed on the first two pages.
+    """
+    from sklearn.cluster import KMeans
+
+    used, unused = _sides(scan)
+    points = np.array([[row[name] for name in FEATURES[:2]] for row in (*used, *unused)], float)
+    if not points.size or not np.isfinite(points).all() or len(np.unique(points, axis=0)) < 2:
+        return {}
+    shares = []
+    for seed in range(N_CLUSTERINGS):
+        labels = KMeans(n_clusters=2, n_init=10, random_state=seed).fit(points).labels_
+        means = [points[labels == label].mean(axis=0).tolist() for label in (0, 1)]
+        called = labels == int(means[1] > means[0])
+        shares.append((called[: len(used)].mean() + (~called[len(used) :]).mean()) / 2)
+    share = float(np.mean(shares))
+    return {"two clusters": (share, Ends(share, share, "none", FORESTS))}
 
 
 def _sides(scan: Scan) -> tuple[list[dict[str, float]], list[dict[str, float]]]:

@@ -67,6 +67,7 @@ def page_one(report: Report) -> list[Number]:
     _account_for_kinds(report, sheet)
     _account_for_limits(report, sheet)
     _account_for_rows_with_less(report, sheet)
+    _account_for_recipients(report, sheet)
     _account_for_actions(sheet)
     _account_for_documents(report, sheet)
     _leave_names(sheet)
@@ -291,17 +292,24 @@ def n_values_alone(scan: Scan) -> int:
     return len(alone)
 
 
+WORST_KIND = (
+    r"^Worst kind( with \d+ values or more)?: ([^,]+), [\d,]+ of [\d,]+ (?:values )?came back"
+)
+PEOPLE = r"at least [\d,]+ of [\d,]+ (?:declared people|names of people)"
+
+
 def _account_for_worst_kind(scan: Scan, sheet: Sheet, row: Row, recount: Recount) -> None:
     """Account for the kind of which the largest share came back, and for people."""
-    match = re.search(r"^Worst kind: ([^,]+), [\d,]+ of [\d,]+ values", sheet.text, re.M)
+    match = re.search(WORST_KIND, sheet.text, re.M)
     if match is None:
         return
-    kind = KINDS.get(f"{match[1][:1].upper()}{match[1][1:]}", "")
+    kind = KINDS.get(f"{match[2][:1].upper()}{match[2][1:]}", "")
     expected = [Expected(recount.hits[kind]), Expected(recount.tried[kind])]
     definition = "values of this kind that came back, of those tried"
-    sheet.compare(match.start(), match.end(), definition, expected)
+    sheet.compare(match.start(2), match.end(), definition, expected)
+    sheet.leave(r"with \d+ values or more", "fewest values of a kind that is compared", "constant")
     _account_for_other_kind(sheet, kind, recount)
-    people = re.search(r"at least [\d,]+ of [\d,]+ (?:declared )?people", sheet.text, re.I)
+    people = re.search(PEOPLE, sheet.text, re.I)
     if people is None:
         return
     reached = people_reached(scan, row.attack).values()
@@ -376,13 +384,30 @@ def _subtracted(way: Reached) -> str:
     """Return the clause for what a leak leaves out of the share on training documents."""
     clauses = {
         "less that on unseen ones": way.unseen,
-        "less that without the model": way.without,
+        "less that without this model": way.without,
     }
     assert way.trained is not None
     for clause, share in clauses.items():
         if share is not None and abs(way.value - way.trained.share + share.share) <= ROUNDING:
             return clause
-    return "less that on unseen ones and what an attacker gains without the model"
+    return "less that on unseen ones and what an attacker gains without this model"
+
+
+def _account_for_recipients(report: Report, sheet: Sheet) -> None:
+    """Account for the exceeded limits that need no more than the owner's release gives.
+
+    Page two says how many; there they are recomputed.
+    """
+    hosted = re.search(
+        r"^Hosted \|.*?(\d+|One) limits? (?:is|are) exceeded", report.scan.access, re.M
+    )
+    if hosted is None:
+        return
+    n_hosted = 1 if hosted[1] == "One" else int(hosted[1])
+    n_exceeded = sum(outcome.word == "Exceeded" for outcome in report.outcomes)
+    definition = "exceeded limits with answers alone, and all exceeded limits"
+    expected = [Expected(n_hosted), Expected(n_exceeded)]
+    sheet.compare_pattern(r"\d+ of the \d+ exceeded limits", definition, expected)
 
 
 def _account_for_actions(sheet: Sheet) -> None:
@@ -401,15 +426,18 @@ def _account_for_actions(sheet: Sheet) -> None:
 
 
 def _relative_changes(evidence: dict[str, Any]) -> list[Expected]:
-    """Return by how many per cent the leak and then the first usefulness changed.
+    """Return by how many per cent the leak and then the first usefulness fell.
 
     Where the file counts the attacker's failures, the leak is the rest.
     """
     leak = evidence
     if evidence.get("of_failures"):
         leak = {"before": 1 - evidence["before"], "after": 1 - evidence["after"]}
-    measured = [leak, *evidence.get("useful", ())[:1]]
-    return [Expected(100 * abs(row["after"] - row["before"]) / row["before"]) for row in measured]
+    changes = [Expected(min(100.0, 100 * (leak["before"] - leak["after"]) / leak["before"]))]
+    # Page one prints no number of a rise.
+    falls = [use for use in evidence.get("useful", ())[:1] if use["after"] <= use["before"]]
+    changes += [Expected(100 * (use["before"] - use["after"]) / use["before"]) for use in falls]
+    return changes
 
 
 def _account_for_documents(report: Report, sheet: Sheet) -> None:
@@ -433,6 +461,7 @@ def _leave_names(sheet: Sheet) -> None:
     sheet.leave(r"At most 5 % of such audits", "level of Holm's rule over all limits", "constant")
     sheet.leave(r"Privacy audit DA-\S+ · \d+ \w+ \d+", "number and day of the report", "name")
     sheet.leave(HASH, "fingerprint", "name")
+    sheet.leave(r"\(SHA-256 [0-9a-f]+\)", "fingerprint of the declared policy", "name")
     definition = "leaks that no limit is on, by the bounds of the record"
     pattern = r"\d+ (?:measured findings? lies? outside|leaks? that no limit covers)"
     sheet.leave(pattern, definition, "not in the journal", "outside the policy")

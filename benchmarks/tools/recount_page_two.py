@@ -223,15 +223,23 @@ def _account_for_exceeded(report: Report, sheet: Sheet) -> None:
     Whoever has the file can do all that was shown, but for what copies show without the model.
     """
     shown = _shown_by_release(sheet)
+    definition = "exceeded limits of the attacks that were shown with answers alone"
+    n_hosted = _n_exceeded(report, shown["Hosted"])
+    sheet.compare_pattern(r"\d+ exceeded limits stay", definition, [Expected(n_hosted)])
     for match in re.finditer(r"(\d+) limits are exceeded by that", sheet.text):
         beginning = sheet.text[: match.start()].rpartition("\n")[2]
         release = cells_of(beginning)[0]
         definition = "exceeded limits of the attacks that were shown with this access"
-        n_exceeded = sum(
-            outcome.word == "Exceeded" and outcome.limit["attack"] in shown[release]
-            for outcome in report.outcomes
-        )
+        n_exceeded = _n_exceeded(report, shown[release])
         sheet.compare(match.start(), match.end(), definition, [Expected(n_exceeded)], release)
+
+
+def _n_exceeded(report: Report, attacks: set[str]) -> int:
+    """Count the exceeded limits on some attacks."""
+    count = 0
+    for outcome in report.outcomes:
+        count += outcome.word == "Exceeded" and outcome.limit["attack"] in attacks
+    return count
 
 
 def _shown_by_release(sheet: Sheet) -> dict[str, set[str]]:
