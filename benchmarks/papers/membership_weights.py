@@ -44,6 +44,7 @@ from benchmarks.papers.membership_weights_gradients import (
     update_between,
 )
 from benchmarks.papers.membership_weights_scores import (
+    SPLIT_STACKS,
     TOKEN_LIRA,
     Fold,
     Known,
@@ -51,7 +52,7 @@ from benchmarks.papers.membership_weights_scores import (
     cross_fitted,
     folds_of,
     part_cosines,
-    split_stack,
+    split_stacks,
     stacks_of,
     token_lira,
     token_values,
@@ -68,7 +69,7 @@ AUDITS = {
 MODELS = ("target", "clean", "baseline")
 WITH_GRADIENTS = ("tagger", "receipts", "reader", "writer", "donut")
 BASE = ("loss", "calibrated", "lira")
-LABEL_FREE = (*TOKEN_LIRA, "split stack", "gradient norm", "update cosine")
+LABEL_FREE = (*TOKEN_LIRA, *SPLIT_STACKS, "gradient norm", "update cosine")
 PERMUTATIONS = 20
 BOOTSTRAPS = 200
 
@@ -122,7 +123,7 @@ def audits_of(corpus: Corpus) -> dict[str, Audit]:
     for audit, (target, reference) in AUDITS.items():
         scores = dict(by_audit[audit])
         scores |= token_lira(token_values(said, target, SPLIT_MODELS, trained))
-        scores["split stack"] = split_stack(said, target, reference, SPLIT_MODELS, trained)
+        scores |= split_stacks(said, target, reference, SPLIT_MODELS, trained)
         by_start = said.loss("start") - said.loss(target)
         scores["calibrated by start"] = by_start[: 2 * SIDE]
         if gradients:

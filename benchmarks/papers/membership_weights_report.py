@@ -19,6 +19,7 @@ JOINING: Mapping[str, tuple[str, ...]] = {
     "with split models": (
         "token lira", "token lira, learned", "token lira, standardised", "gradient norm", "update cosine",
         "part cosines", "stack", "stack, gradients", "stack, splits", "split stack",
+        "split stack of losses",
     ),
 }  # fmt: skip
 INSTEAD: Mapping[str, Mapping[str, tuple[str, ...]]] = {
@@ -31,19 +32,27 @@ INSTEAD: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "update cosine for loss": ("update cosine", "calibrated", "lira"),
         "token lira, standardised for lira": ("loss", "calibrated", "token lira, standardised"),
         "split stack for lira": ("loss", "calibrated", "split stack"),
+        "split stack of losses for lira": ("loss", "calibrated", "split stack of losses"),
         "split stack alone": ("split stack",),
+        "split stack of losses alone": ("split stack of losses",),
         "stack, splits alone": ("stack, splits",),
     },
 }
 """Sets of scores in place of the base; the rule decides on those that it names."""
-TRIED = 12
+TRIED = 14
 LEVEL = 1 - 0.05 / TRIED
 DRAWS = 10_000
 LISTED = (
     "loss", "calibrated", "lira", "token lira", "token lira, learned", "token lira, standardised",
     "gradient norm", "update cosine", "part cosines", "stack", "stack, gradients", "stack, splits",
-    "split stack",
+    "split stack", "split stack of losses",
 )  # fmt: skip
+ADDED = {
+    "+ token lira, standardised", "token lira, standardised for lira", "+ split stack", "split stack for lira",
+    "split stack alone", "+ split stack of losses", "split stack of losses for lira",
+    "split stack of losses alone", "update cosine for loss",
+}  # fmt: skip
+"""Changes that the first run suggested: the other runs alone decide on them."""
 RIGHT = {"leaks": 0, "clean": 1}
 """Which count of `verdicts` is right: violated, or passed."""
 KIND_OF = {"leaks": "leaks", "clean": "clean", "clean 2": "clean"}
@@ -80,11 +89,13 @@ def right_shares(cells: Cells, names: Sequence[str], n: int) -> dict[tuple[str, 
 def gate(cells: Cells) -> dict[str, Any]:
     """Give what each change does to right verdicts, by base and change."""
     by_base: dict[str, Any] = {}
+    later = {at: cell for at, cell in cells.items() if at[2] > 0}
     for base in BASES:
         before = {n: right_shares(cells, BASES[base], n) for n in SIZES}
         by_base[base] = {}
         for change, names in changes_of(base).items():
-            after = {n: right_shares(cells, names, n) for n in SIZES}
+            deciding = later if change in ADDED else cells
+            after = {n: right_shares(deciding, names, n) for n in SIZES}
             by_base[base][change] = moved(before, after) if change else levels(before)
     return by_base
 

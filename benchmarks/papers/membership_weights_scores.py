@@ -31,6 +31,8 @@ LEAST_VARIANCE = 1e-6
 RIDGE = 1.0
 CUT = 3.0
 """Standardised features are cut at as many deviations."""
+SPLIT_STACKS = {"split stack": [*range(7)], "split stack of losses": [0, 1, 6]}
+"""Columns of `loss_features`, by score."""
 TOKEN_LIRA = ("token lira", "token lira, learned", "token lira, standardised")
 
 
@@ -326,10 +328,10 @@ def in_deviations(features: Floats, centred_on: NDArray[np.bool_]) -> Floats:
     return np.asarray(np.clip((features - centre) / scale, -CUT, CUT), np.float64)
 
 
-def split_stack(
+def split_stacks(
     said: Said, target: str, reference: str, models: Sequence[str], trained: NDArray[np.bool_]
-) -> Floats:
-    """Score documents of the target by a fit on the split models' own documents.
+) -> dict[str, Floats]:
+    """Score documents of the target by fits on the split models' own documents, by name.
 
     Args:
         said: of all documents.
@@ -348,9 +350,14 @@ def split_stack(
         taught.append(
             in_deviations(loss_features(said, name, reference, outside), members)[members]
         )
-    weights = ridge_logistic(np.concatenate(taught), trained[members].T.ravel() * 1.0, RIDGE)
+    rows = np.concatenate(taught)
+    labels = trained[members].T.ravel().astype(np.float64)
     features = loss_features(said, target, reference, losses[numbers, unseen_by(trained)])
-    scores: Floats = in_deviations(features, np.full(len(trained), True)) @ weights[1:]
+    ranked = in_deviations(features, np.full(len(trained), True))
+    scores = {}
+    for name, columns in SPLIT_STACKS.items():
+        weights = ridge_logistic(rows[:, columns], labels, RIDGE)
+        scores[name] = np.asarray(ranked[:, columns] @ weights[1:])
     return scores
 
 

@@ -128,8 +128,8 @@ SPLIT_NAMES = [f"split-{place}" for place in range(4)]
 def test_a_split_stack_learns_from_split_models_what_members_look_like(rng):
     n = 80
     said, trained = said_with_a_shift(rng, n, 0.3)
-    ranked = scores.split_stack(said, "target", "baseline", SPLIT_NAMES, trained)
-    assert auc_interval(ranked[:n], ranked[n:]).low > 0.75
+    for ranked in scores.split_stacks(said, "target", "baseline", SPLIT_NAMES, trained).values():
+        assert auc_interval(ranked[:n], ranked[n:]).low > 0.75
 
 
 def test_a_split_stack_finds_none_in_a_clean_model(rng):
@@ -138,7 +138,8 @@ def test_a_split_stack_finds_none_in_a_clean_model(rng):
     missed = 0
     for _ in range(60):
         said, trained = said_with_a_shift(rng, n, 0.3)
-        ranked = scores.split_stack(said, "clean", "baseline", SPLIT_NAMES, trained)
+        stacks = scores.split_stacks(said, "clean", "baseline", SPLIT_NAMES, trained)
+        ranked = stacks["split stack"]
         area = auc_interval(ranked[:n], ranked[n:])
         missed += not area.low <= 0.5 <= area.high
     assert missed <= 8
