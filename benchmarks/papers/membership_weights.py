@@ -263,9 +263,14 @@ def measured(corpus: Corpus, times: int) -> dict[str, Any]:
     return numbers | {"seconds": time.process_time() - began}
 
 
+def path_of(corpus: Corpus, times: int) -> Path:
+    """Name the file that keeps what was measured."""
+    return corpus.place / f"{corpus.name}-weights-{times}.json"
+
+
 def measured_once(corpus: Corpus, times: int) -> dict[str, Any]:
     """Measure a corpus, or load what an earlier call measured."""
-    path = corpus.place / f"{corpus.name}-weights-{times}.json"
+    path = path_of(corpus, times)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(measured(corpus, times)), encoding="utf-8")
@@ -285,6 +290,9 @@ def main() -> None:
     )
     parser.add_argument("--only", nargs="*", choices=KINDS, default=list(KINDS))
     parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument(
+        "--ready", action="store_true", help="report what an earlier call measured, and no more"
+    )
     parser.add_argument("--resamples", type=int, default=100)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
@@ -294,6 +302,8 @@ def main() -> None:
         for name in options.only:
             for strength in STRENGTHS:
                 corpus = corpus_of(options.work, name, strength, run)
+                if options.ready and not path_of(corpus, options.resamples).exists():
+                    continue
                 cells[name, strength, run] = measured_once(corpus, options.resamples)
                 print(name, strength, run, round(cells[name, strength, run]["seconds"]), flush=True)
     numbers = {

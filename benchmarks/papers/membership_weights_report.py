@@ -173,7 +173,7 @@ def corpora_of(cells: Cells) -> dict[str, Any]:
         gains = {
             score: mean_gain([cell["gains"][score] for cell in runs]) for score in runs[0]["gains"]
         }
-        corpora[name] = {"areas": areas, "gains": gains}
+        corpora[name] = {"runs": len(runs), "areas": areas, "gains": gains}
     return corpora
 
 
