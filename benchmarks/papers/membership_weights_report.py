@@ -196,7 +196,12 @@ def validity(cells: Cells) -> dict[str, dict[str, list[int]]]:
 
 def decided(cells: Cells) -> dict[str, Any]:
     """Give all numbers of the page."""
-    return {"corpora": corpora_of(cells), "validity": validity(cells), "gate": gate(cells)}
+    return {
+        "seconds": round(sum(cell["seconds"] for cell in cells.values())),
+        "corpora": corpora_of(cells),
+        "validity": validity(cells),
+        "gate": gate(cells),
+    }
 
 
 # Tables
