@@ -17,6 +17,7 @@ import os
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -141,7 +142,7 @@ def scores_of(given: Bools, trained_on: Bools) -> Scores:
     return Scores(inside - outside, outside)
 
 
-def rows_of(audited: Answers, scores: Scores) -> list[dict[str, object]]:
+def rows_of(audited: Answers, scores: Scores) -> list[dict[str, Any]]:
     """Summarise M and S for groups of questions by what the audited model and the baseline gave."""
     groups = {
         "given by the model alone (proven memory)": audited.given & ~audited.given_by_baseline,
@@ -149,9 +150,9 @@ def rows_of(audited: Answers, scores: Scores) -> list[dict[str, object]]:
         "not given by the model": ~audited.given,
     }
     clusters = np.unique(audited.documents, return_inverse=True)[1]
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     for name, taken in groups.items():
-        row: dict[str, object] = {"questions": name, "n": int(taken.sum())}
+        row: dict[str, Any] = {"questions": name, "n": int(taken.sum())}
         if taken.any():
             memorised = scores.memorisation[taken] > MEMORISED
             row["memorised"] = asdict(_share(memorised, clusters[taken]))
