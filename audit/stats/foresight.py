@@ -2,7 +2,7 @@
 
 A score of each unit says how much less loss the model has than a reference that never saw it.
 Units that score highest early in a training tend to do so at its end. A second training without
-them exposes others in their place (benchmarks/calibration/early_list.md).
+them exposes no fewer of the others (benchmarks/calibration/early_list.md).
 
 The idea is that of Dentan et al. 2025 (arXiv 2409.18858). They predict memorised samples of
 classifiers from hidden states and labels, by pointwise sliced mutual information. Documents of
