@@ -142,10 +142,14 @@ def _cell_of(line: dict[str, Any]) -> Cell:
 
 
 def _words(line: dict[str, Any]) -> str:
-    found = ", ".join(
-        f"{name} {one['relaxed']['hdt']:.2f}/{one['exact']['hdt']:.2f} (rank {one['exact']['rank']})"
-        for name, one in line["patterns"].items()
-    )
+    parts = []
+    for name, attacks in line["patterns"].items():
+        part = f"{name} {attacks['relaxed']['hdt']:.2f}"
+        exact = attacks.get("exact")
+        if exact is not None:
+            part = f"{part}/{exact['hdt']:.2f} (rank {exact['rank']})"
+        parts.append(part)
+    found = ", ".join(parts)
     training = line["training"]
     useful = line["utility"]
     return (

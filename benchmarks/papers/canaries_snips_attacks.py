@@ -34,6 +34,10 @@ SETTINGS = Inversion()
 """The paper's, with four starts near 0 in place of one."""
 
 
+MOST_COMPLETIONS = 100_000
+"""Completions up to which every one is scored; canaries of six words have a million and more."""
+
+
 @dataclass(frozen=True)
 class Secret:
     """A canary as a model reads it: the page, where the unknown words stand, what may stand there, what does."""
@@ -65,6 +69,8 @@ class Attacks:
         if self.target.model.characters is not None:
             bare = Inversion(mix_characters=False)
             outcome["without characters"] = _best(secret, *(yield from invert(*given, bare, rng)))
+        if len(secret.candidates) ** len(secret.positions) > MOST_COMPLETIONS:
+            return outcome
         losses = yield from losses_of_all(
             completion_scorer(*given), len(secret.candidates), len(secret.positions)
         )
