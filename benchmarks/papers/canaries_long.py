@@ -1,10 +1,10 @@
-"""Canaries of up to ten unknown words, and canaries that training saw once (Parikh et al. 2022, table 2 and C.1).
+"""Canaries of up to ten words, and canaries seen once (Parikh et al. 2022, table 2 and C.1).
 
     python -m benchmarks.papers.canaries_long --snips snips --embeddings minilm-l6-h384 \
         --work FOLDER --date 2026-11-30
 
-trains and attacks ten models in each cell as `canaries_snips.py` does, without a defence, and writes
-`canaries_long.json` and `canaries_long.md`. What FOLDER holds is not made again.
+trains and attacks ten models in each cell as `canaries_snips.py` does, without a defence. It
+writes `canaries_long.json` and `canaries_long.md`. What FOLDER holds is not made again.
 """
 
 from __future__ import annotations
@@ -154,9 +154,9 @@ def page_of(rows: Sequence[Row], content: dict[str, Any]) -> str:
         f"`python -m benchmarks.papers.canaries_long` wrote this page: {content['date']}, "
         f"{content['machine']}, {content['processor_minutes']} minutes of processor time.",
         "",
-        "Ten models a row, as in [canaries_snips](canaries_snips/README.md), without a defence. The",
-        "attack is the paper's, with four starts. Accuracy is the share of models that give the canary",
-        "away whole, HDT the mean share of its unknown words that are wrong. Intervals are 95 %.",
+        "Ten models a row, as in [canaries_snips](canaries_snips/README.md), without a defence.",
+        "The attack is the paper's, with four starts. Accuracy is the share of models that give",
+        "the canary away whole. HDT is the mean share of its words that are wrong. Intervals: 95 %.",
         "The paper prints the best number of several R; ours is that of one R.",
         "",
         "| canary | n | R | accuracy | paper | HDT | paper | guessing |",
