@@ -1,8 +1,12 @@
 """Memorisation and simplicity of single answers, from models trained on halves."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 
-from benchmarks.papers.split_memorisation import Answers, rows_of, scores_of
+from benchmarks.papers import split_memorisation
+from benchmarks.papers.split_memorisation import Answers, page_of, rows_of, scores_of
 
 TRAINED_ON = np.array(
     [
@@ -56,3 +60,10 @@ def test_questions_are_grouped_by_what_the_audit_says_of_them() -> None:
     assert (simple["n"], simple["mean M"], simple["mean S"]) == (1, 0.0, 1.0)
     assert simple["memorised"]["hits"] == 0
     assert rest["n"] == 1
+
+
+def test_the_page_says_what_its_numbers_say() -> None:
+    folder = Path(split_memorisation.__file__).parent
+    content = json.loads((folder / "split_memorisation.json").read_text())
+
+    assert (folder / "split_memorisation.md").read_text() == page_of(content)
