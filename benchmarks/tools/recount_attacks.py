@@ -407,7 +407,9 @@ def _provider_membership(scan: Scan) -> Iterator[Reached]:
         )
     for way, (value, ends) in sorted_by_clusters(scan).items():
         definition = "mean of the shares of used and of unused companies that clusters sort right"
-        yield Reached("balanced_accuracy.azk", way, value, ends, None, None, None, definition)
+        yield Reached(
+            "balanced_accuracy.azk", way, value, ends, None, None, None, definition, FOREST_SLACK
+        )
 
 
 def _redaction(scan: Scan) -> Iterator[Reached]:
