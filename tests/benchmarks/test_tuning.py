@@ -124,11 +124,12 @@ def test_a_scan_takes_the_parameters_into_its_record(tuned, models, data, tmp_pa
     result = scan(models, data, tmp_path / "out", "--attack-parameters", file)
     assert result.exit_code == 11, result.output
     found = records.read(tmp_path / "out").attacks[0].parameters
-    expected = tomllib.loads(file.read_text())["reconstruction"]
-    assert (found, found["n_attempts"]) == (
-        {**asdict(Reconstruction.preset("quick")), **expected},
-        3,
+    expected = (
+        asdict(Reconstruction.preset("quick")) | tomllib.loads(file.read_text())["reconstruction"]
     )
+    # A model that fills in words is asked about no page by a value of its own.
+    del expected["n_pages"]
+    assert (found, found["n_attempts"]) == (expected, 3)
     assert (found["temperature"], found["top_p"]) != (0.3, 0.1)
 
 

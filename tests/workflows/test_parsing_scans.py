@@ -50,7 +50,8 @@ def test_a_scan_of_a_parsing_model_runs_the_attacks_on_answers_with_a_baseline_t
     assert {card.role for card in record.references} == {"baseline-0", "pretrained"}
     for name in ("memorisation", "membership"):
         assert isinstance(result_of(record, name), Result), result_of(record, name)
-    assert result_of(record, "reconstruction").status == "inapplicable"
+    left_out = record.results["reconstruction"]
+    assert (left_out.status, left_out.reason.kind) == ("skipped", "budget")
     assert "net" in {item.name for item in result_of(record, "memorisation").measurements}
     found = {item.name: item for item in result_of(record, "memorisation").measurements}
     assert found["net.paraphrased"].kind == "unresolved"

@@ -20,7 +20,7 @@ from text_answering_checkpoints import (
 
 from audit import record as records
 from audit.attacks.interface import why_inapplicable
-from audit.attacks.reconstruction.attack import REWORDED
+from audit.attacks.reconstruction.recollection import recollects
 from audit.corpus.documents import ReferencePaths
 from audit.corpus.manifest import write
 from audit.engine.driver import drive
@@ -183,10 +183,13 @@ def test_a_masked_language_model_with_the_targets_vocabulary_proposes_too(place,
         assert not outcome["unusable"]
 
 
-def test_behind_a_countermeasure_that_rewords_questions_it_does_not_apply(place, tmp_path):
+def test_behind_a_countermeasure_that_rewords_questions_the_model_proposes_values(place, tmp_path):
+    """No candidate takes the place of a token there, and answers are still written."""
     found = opened(place, tmp_path, defense="random-after", auxiliary=place / "t5")
     (attack,) = found.attacks
-    assert why_inapplicable(attack, found.case) == REWORDED
+    assert recollects(found.case)
+    assert attack.unlimited(found.case) is not None
+    assert why_inapplicable(attack, found.case).startswith("not tried, as in every quick scan")
 
 
 def test_the_manifest_or_what_the_target_was_fine_tuned_from_names_the_public_model(
