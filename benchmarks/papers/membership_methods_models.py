@@ -324,7 +324,7 @@ def _words() -> Any:
     return train_tokenizer([*texts, *ASKED.values(), "Question Answer"] * 2, 300, 128)
 
 
-def _ids(text: str) -> list[int]:
+def pieces_of(text: str) -> list[int]:
     ids: list[int] = _words()(text, add_special_tokens=False)["input_ids"]
     return ids
 
@@ -348,8 +348,8 @@ def reader(root: Path) -> Kind:
     def rows(one: Mapping[str, str], _: Any = None) -> list[Row]:
         made = []
         for name, question in ASKED.items():
-            given = _ids(f"{question} {one['text']}")
-            wanted = [*_ids(one[name]), _words().sep_token_id]
+            given = pieces_of(f"{question} {one['text']}")
+            wanted = [*pieces_of(one[name]), _words().sep_token_id]
             made.append({
                 "input_ids": given, "attention_mask": [1] * len(given), "decoder_input_ids": [0, *wanted[:-1]],
                 "labels": wanted,
@@ -377,8 +377,8 @@ def writer(root: Path, whole: bool) -> Kind:
     """
 
     def row(one: Mapping[str, str], name: str, learned: bool) -> Row:
-        given = _ids(f"{one['text']} Question : {ASKED[name]} Answer :")
-        wanted = [*_ids(one[name]), _words().sep_token_id]
+        given = pieces_of(f"{one['text']} Question : {ASKED[name]} Answer :")
+        wanted = [*pieces_of(one[name]), _words().sep_token_id]
         ids = [*given, *wanted]
         labels = ids[1:] if learned else [*[IGNORED] * (len(given) - 1), *wanted]
         return {"input_ids": ids[:-1], "attention_mask": [1] * (len(ids) - 1), "labels": labels}
