@@ -325,6 +325,7 @@ def _words() -> Any:
 
 
 def pieces_of(text: str) -> list[int]:
+    """Return the ids of a text's pieces of words, without special tokens."""
     ids: list[int] = _words()(text, add_special_tokens=False)["input_ids"]
     return ids
 

@@ -60,7 +60,7 @@ WRITER_PROMPTS = (
     "I know {name}",
     "The form was filled in by {name}",
 )
-"""A decoder reads what precedes the name alone. The first three occur in its documents, or could."""
+"""A decoder reads what precedes the name alone; the first two occur in its documents."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Family:
     Attributes:
         kind: the models and their documents.
         prompts: templates with a gap for the name.
-        rows: the input of a prompt with a name, with labels on the name alone.
+        row: makes the input of a prompt with a name, with labels on the name alone.
         document: what the audit reads of a page, for a split.
         epochs: epochs of a training, by strength of memory; "clean" learns other documents.
     """
@@ -127,19 +127,25 @@ def losses_of(model: Any, rows: Sequence[Row]) -> Floats:
 
 def ask_names(family: Family, model: Any, names: Sequence[str]) -> Floats:
     """Return the losses of names by prompt, (n_people, n_prompts)."""
-    columns = []
+    columns: list[Floats] = []
     for prompt in family.prompts:
-        columns.append(losses_of(model, [family.row(prompt, name) for name in names]))
+        rows = [family.row(prompt, name) for name in names]
+        columns.append(losses_of(model, rows))
     return np.stack(columns, axis=1)
 
 
 def ask_pages(family: Family, model: Any, numbers: Sequence[int]) -> Floats:
     """Return the mean loss of each document, (n_documents,)."""
-    losses: list[float] = []
+    rows: list[Row] = []
+    counts: list[int] = []
     for number in numbers:
-        rows = family.kind.asked(family.kind.document(number))
-        losses.append(float(losses_of(model, rows).mean()))
-    return np.array(losses)
+        of_page = family.kind.asked(family.kind.document(number))
+        rows += of_page
+        counts.append(len(of_page))
+    starts = np.cumsum([0, *counts[:-1]])
+    sums: Floats = np.add.reduceat(losses_of(model, rows), starts)
+    means: Floats = sums / np.array(counts)
+    return means
 
 
 def prompt_document(prompt: str, name: str) -> Document:
@@ -205,4 +211,4 @@ def writer(root: Path) -> Family:
     return Family(kind, WRITER_PROMPTS, row, document, {"leaky": 4, "weak": 1, "clean": 4})
 
 
-FAMILIES: Mapping[str, Callable[[Path], Family]] = {"tagger": tagger, "writer": writer}
+FAMILIES: Mapping[str, Callable[[Path], Family]] = {"writer": writer, "tagger": tagger}

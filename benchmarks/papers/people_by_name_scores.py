@@ -76,23 +76,24 @@ def _together(people: People, names: Sequence[str]) -> list[set[str]]:
 
 def naming_only(corpus: Corpus, judged: Collection[str]) -> Corpus:
     """Return the corpus whose only entities are the names of these people."""
-    kept_entities: dict[str, list[Entity]] = defaultdict(list)
+    names_in: dict[str, list[Entity]] = defaultdict(list)
     for document, entity in _names(corpus):
         if fold(document.text_of(entity)) in judged:
-            kept_entities[document.id].append(entity)
-    documents: list[Document] = []
-    for document in corpus.documents:
-        documents.append(replace(document, entities=tuple(kept_entities[document.id])))
-    return Corpus(corpus.root, corpus.manifest, tuple(documents), corpus.sha256)
+            names_in[document.id].append(entity)
+    documents = tuple(
+        replace(document, entities=tuple(names_in[document.id])) for document in corpus.documents
+    )
+    return Corpus(corpus.root, corpus.manifest, documents, corpus.sha256)
 
 
 def page_scores(corpus: Corpus, judged: Iterable[str], of_documents: Mapping[str, float]) -> Floats:
     """Return the largest score of each person's documents, (n_people,)."""
     people = people_of(corpus)
-    best: list[float] = []
+    scores: list[float] = []
     for person in judged:
-        best.append(max(of_documents[document] for document in people.documents[person]))
-    return np.array(best)
+        largest = max(of_documents[document] for document in people.documents[person])
+        scores.append(largest)
+    return np.array(scores)
 
 
 # Prompts
