@@ -44,6 +44,8 @@ PAPER: dict[tuple[str, int, int], tuple[float, float]] = {
     ("call", 10, 500): (0.00, 0.59),
 }
 """Accuracy and HDT of the paper by canary, n and R: table 2, and C.1 for R of 1."""
+FEWEST_MODELS = 5
+"""Models of a cell from which on it has a row."""
 CHANCE = {"color": 11 / 12, "pin": 0.9, "call": 0.9}
 """HDT of somebody who guesses."""
 
@@ -84,6 +86,9 @@ def main() -> None:
     seconds = 0.0
     for n_words, copies in CELLS:
         lines = lines_of(n_words, copies, options)
+        if len(lines) < FEWEST_MODELS:
+            print(f"n = {n_words}, R = {copies}: not measured")
+            continue
         seconds += sum(line["seconds"] + line["training"]["seconds"] for line in lines)
         rows += [row_of(lines, canary, n_words, copies) for canary in PATTERN_NAMES]
     content = {
@@ -108,6 +113,7 @@ def _parse_options() -> argparse.Namespace:
     parser.add_argument("--models", type=int, default=10, help="models of a cell")
     parser.add_argument("--jobs", type=int, default=1, help="processes, of one thread each")
     parser.add_argument("--machine", default="2-core CPU", help="the machine in general terms")
+    parser.add_argument("--report", action="store_true", help="train nothing; write what is there")
     parser.add_argument("--date", required=True, help="date of the run, YYYY-MM-DD")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
@@ -120,7 +126,8 @@ def lines_of(n_words: int, copies: int, options: argparse.Namespace) -> list[dic
     settings = replace(Settings(), length=n_words, embeddings=name)
     results = options.work / f"models-{settings.key}.jsonl"
     cells = [Cell(number, copies, "none") for number in range(options.models)]
-    run(cells, settings, options, results)
+    if not options.report:
+        run(cells, settings, options, results)
     return [line for line in read(results) if line["repeat"] == copies]
 
 
@@ -154,13 +161,14 @@ def page_of(rows: Sequence[Row], content: dict[str, Any]) -> str:
         f"`python -m benchmarks.papers.canaries_long` wrote this page: {content['date']}, "
         f"{content['machine']}, {content['processor_minutes']} minutes of processor time.",
         "",
-        "Ten models a row, as in [canaries_snips](canaries_snips/README.md), without a defence.",
+        "Models as in [canaries_snips](canaries_snips/README.md), without a defence.",
         "The attack is the paper's, with four starts. Accuracy is the share of models that give",
-        "the canary away whole. HDT is the mean share of its words that are wrong. Intervals: 95 %.",
+        "the canary away whole. HDT is the mean share of its words that are wrong.",
+        "Intervals are 95 %.",
         "The paper prints the best number of several R; ours is that of one R.",
         "",
-        "| canary | n | R | accuracy | paper | HDT | paper | guessing |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| canary | n | R | models | accuracy | paper | HDT | paper | guessing |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in rows:
         accuracy = f"{row.whole / row.n_models:.2f} [{row.low:.2f}, {row.high:.2f}]"
@@ -171,8 +179,8 @@ def page_of(rows: Sequence[Row], content: dict[str, Any]) -> str:
             paper_accuracy = f"{row.paper[0]:.2f}"
             paper_distance = f"{row.paper[1]:.2f}"
         lines.append(
-            f"| {row.canary} | {row.n_words} | {row.copies} | {accuracy} | {paper_accuracy} "
-            f"| {distance} | {paper_distance} | {CHANCE[row.canary]:.2f} |"
+            f"| {row.canary} | {row.n_words} | {row.copies} | {row.n_models} "
+            f"| {accuracy} | {paper_accuracy} | {distance} | {paper_distance} | {CHANCE[row.canary]:.2f} |"
         )
     return "\n".join(lines) + "\n"
 

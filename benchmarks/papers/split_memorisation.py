@@ -117,9 +117,9 @@ def page_of(content: dict[str, Any]) -> str:
         f"`python -m benchmarks.papers.split_memorisation` wrote this page: {content['date']}, "
         f"{content['machine']}, {content['processor_minutes']} minutes of processor time.",
         "",
-        f"{content['models']} models of the questions sample, a small Donut, were each trained on half",
-        "of its 80 training documents. All were asked all 320 questions about pages whose answer is",
-        "proven to be gone. M is the share of models with the document that answer, less the share",
+        f"{content['models']} models of the questions sample, a small Donut, were each trained on",
+        "half of its 80 training documents. All were asked all 320 questions about pages whose",
+        "answer is proven to be gone. M is the share of models with the document that answer, less the share",
         "without it. S is the share without it (Pinto et al. 2024, appendix C, with 50 models and",
         "real documents). A question counts as memorised where M is above one half.",
         "",
@@ -136,8 +136,8 @@ def page_of(content: dict[str, Any]) -> str:
         lines.append(f"| {row['questions']} | {row['n']} | {found} | {numbers} |")
     lines += [
         "",
-        "The proof with one baseline needs one more model, M needs ten. Documents are invented, and",
-        "answers of one kind cannot be guessed, so that S says little here.",
+        "The proof with one baseline needs one more model, M needs ten. Documents are invented,",
+        "and answers of one kind cannot be guessed, so that S says little here.",
     ]
     return "\n".join(lines) + "\n"
 
