@@ -180,7 +180,8 @@ def page_of(rows: Sequence[Row], content: dict[str, Any]) -> str:
             paper_distance = f"{row.paper[1]:.2f}"
         lines.append(
             f"| {row.canary} | {row.n_words} | {row.copies} | {row.n_models} "
-            f"| {accuracy} | {paper_accuracy} | {distance} | {paper_distance} | {CHANCE[row.canary]:.2f} |"
+            f"| {accuracy} | {paper_accuracy} | {distance} | {paper_distance} "
+            f"| {CHANCE[row.canary]:.2f} |"
         )
     return "\n".join(lines) + "\n"
 
