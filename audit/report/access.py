@@ -165,7 +165,7 @@ def _cell(attack: str, cell: AccessCell) -> CellText:
     if cell.measured is not None:
         notes.append(_number_text(attack, cell.measured))
     word = STATES[cell.state]
-    if cell.state == "not shown" and cell.outcome == "undecided":
+    if cell.is_undecided:
         # Something else than the limited number may speak for a leak, or too little was tried.
         word = STATES["undecided"]
     elif cell.state in ("shown", "not shown"):

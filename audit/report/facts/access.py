@@ -257,7 +257,7 @@ def _release(name: Release, rows: Sequence[AccessRow]) -> ReleaseFacts:
         if cell.state == "shown" and cell.outcome == "violated":
             exceeded.append(row.attack)
             n_exceeded += cell.n_exceeded
-        if cell.state == "not shown" and cell.outcome == "undecided":
+        if cell.is_undecided:
             undecided.append(row.attack)
     return ReleaseFacts(
         release=name,
@@ -273,9 +273,7 @@ def _release(name: Release, rows: Sequence[AccessRow]) -> ReleaseFacts:
 def _undecided_with_scores(rows: Sequence[AccessRow], hosted: ReleaseFacts) -> Iterator[str]:
     """Yield the attacks that scores leave undecided, and answers alone do not."""
     for row in rows:
-        cell = row.cells["scores"]
-        undecided = cell.state == "not shown" and cell.outcome == "undecided"
-        if undecided and row.attack not in hosted.undecided:
+        if row.cells["scores"].is_undecided and row.attack not in hosted.undecided:
             yield row.attack
 
 

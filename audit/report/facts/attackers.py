@@ -26,8 +26,8 @@ class AccessCell:
 
     Attributes:
         state: whether a leak was shown.
-        measured: the number that shows it, or that the limit was held against; None where nothing
-            was measured.
+        measured: the number that shows it, or that the limit was held against, else the first one
+            within this access; None where nothing was measured.
         outcome: the worst outcome of the limits on numbers within this access; empty where none
             limits one, or nothing was tested.
         n_exceeded: number of limits on numbers within this access that are exceeded.
@@ -40,6 +40,11 @@ class AccessCell:
     outcome: Outcome | Literal[""] = ""
     n_exceeded: int = 0
     guessed: float | None = None
+
+    @property
+    def is_undecided(self) -> bool:
+        """Tell whether no leak was shown, and a limit within this access is undecided."""
+        return self.state == "not shown" and self.outcome == "undecided"
 
 
 @dataclass(frozen=True)
