@@ -124,7 +124,9 @@ def work_for_minutes():
     try:
         print_help()
     except SystemExit as ended:
-        time.sleep(0 if ended.code else 60)
+        if ended.code:
+            raise
+        time.sleep(60)
 cli._run = work_for_minutes
 sys.argv = ["docaudit", "--help"]
 cli.main()
