@@ -14,39 +14,77 @@ NEAR_CHANCE = 0.05
 CLEAN_AROUND_CHANCE = 5
 """Clean models whose interval holds 0.5, at least; six are measured."""
 LEAKING = ("leaky", "weak")
-Families = Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]
+REACH = 0.1
+"""Smallest lift of leaky decoders that is worth a number in a report."""
+CLEAN_DECODERS_AROUND_CHANCE = 2
+"""Clean decoders whose interval holds 0.5, at least; three are measured."""
+Strengths = Mapping[str, Sequence[Mapping[str, Any]]]
+Families = Mapping[str, Strengths]
 
 
 def conditions(families: Families, candidate: str) -> dict[str, bool]:
-    """Tell which conditions of the rule a candidate meets.
+    """Tell which conditions of the rule for both families a candidate meets.
 
     Args:
         families: measured runs, by family and strength.
         candidate: a score with its aggregation.
     """
     leaky = [run for family in families.values() for run in family["leaky"]]
+    clean = [run for family in families.values() for run in family["clean"]]
     return {
-        "leaks": all(run["areas"][candidate][1] > CHANCE for run in leaky),
+        "leaks": _leak(leaky, candidate),
         "control": all(_is_blind(family["leaky"], candidate) for family in families.values()),
-        "more than the names": all(run["gains"][candidate][1] > 0 for run in _with("gains", leaky)),
-        "clean": _is_clean(families, candidate),
+        "more than the names": _gain(leaky, candidate),
+        "clean": _is_clean(clean, candidate, CLEAN_AROUND_CHANCE),
         "more than pages": any(names > pages for names, pages in _lifts(families, candidate)),
     }
 
 
-def _is_clean(families: Families, candidate: str) -> bool:
-    """Tell whether no clean model violates the limit, and nearly all intervals hold chance."""
-    clean = [run for family in families.values() for run in family["clean"]]
+def decoder_conditions(by_strength: Strengths, candidate: str) -> dict[str, bool]:
+    """Tell which conditions of the rule for decoders a candidate meets.
+
+    Args:
+        by_strength: measured runs of decoders, by strength.
+        candidate: a score with its aggregation.
+    """
+    leaky = by_strength["leaky"]
+    clean = by_strength["clean"]
+    is_clean = _is_clean(clean, candidate, CLEAN_DECODERS_AROUND_CHANCE)
+    return {
+        "leaks": _leak(leaky, candidate),
+        "control": _is_blind(leaky, candidate),
+        "more than the names": _gain(leaky, candidate),
+        "clean": is_clean and _is_near_chance(clean, candidate),
+        "reach": round(lift(leaky, candidate), 3) >= REACH,
+    }
+
+
+def _leak(leaky: Sequence[Mapping[str, Any]], candidate: str) -> bool:
+    """Tell whether the area of every leaky model is over chance."""
+    return all(run["areas"][candidate][1] > CHANCE for run in leaky)
+
+
+def _gain(leaky: Sequence[Mapping[str, Any]], candidate: str) -> bool:
+    """Tell whether every leaky model is over its pretrained start."""
+    return all(run["gains"][candidate][1] > 0 for run in _with("gains", leaky))
+
+
+def _is_clean(clean: Sequence[Mapping[str, Any]], candidate: str, fewest: int) -> bool:
+    """Tell whether no clean model violates the limit, and `fewest` intervals hold chance."""
     areas = [run["areas"][candidate] for run in clean]
     around_chance = [low <= CHANCE <= high for _, low, high in areas]
     violated = [low > LIMIT for _, low, _ in areas]
-    return not any(violated) and sum(around_chance) >= CLEAN_AROUND_CHANCE
+    return not any(violated) and sum(around_chance) >= fewest
 
 
 def _is_blind(runs: Sequence[Mapping[str, Any]], candidate: str) -> bool:
     """Tell whether the pretrained start, aggregated alike, has a mean area near chance."""
-    control = "pretrained, " + candidate.partition(", ")[2]
-    return abs(mean_area(runs, control) - CHANCE) <= NEAR_CHANCE
+    return _is_near_chance(runs, "pretrained, " + candidate.partition(", ")[2])
+
+
+def _is_near_chance(runs: Sequence[Mapping[str, Any]], score: str) -> bool:
+    """Tell whether the mean area over runs is near chance."""
+    return abs(mean_area(runs, score) - CHANCE) <= NEAR_CHANCE
 
 
 def mean_area(runs: Sequence[Mapping[str, Any]], score: str) -> float:
@@ -81,23 +119,38 @@ def page_lift(runs: Sequence[Mapping[str, Any]]) -> float:
 
 
 def tables(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Write the tables of the page; that of the decision needs every run of both families."""
+    """Write the tables of the page; that of a decision needs every run of its rule."""
     families = numbers["families"]
     clean = [run for family in families.values() for run in family["clean"]]
-    decision: dict[str, list[str]] = {}
-    if len(clean) > CLEAN_AROUND_CHANCE:
-        decision["decision"] = _decision_table(families)
-    return {
-        **decision,
+    written = {
         "areas": _area_table(families),
         "recognised": _share_table(families),
         "prompts": _prompt_table(families),
     }
+    if len(clean) > CLEAN_AROUND_CHANCE:
+        met = {candidate: conditions(families, candidate) for candidate in CANDIDATES}
+        written["decision"] = _decision_table(met)
+    if "decoders" in numbers:
+        written |= _decoder_tables(numbers["decoders"])
+    return written
 
 
-def _decision_table(families: Families) -> list[str]:
+def _decoder_tables(decoders: Families) -> dict[str, list[str]]:
+    """Write the tables of the rule for decoders."""
+    written = {
+        "areas of decoders": _area_table(decoders),
+        "recognised by decoders": _share_table(decoders),
+        "prompts of decoders": _prompt_table(decoders),
+    }
+    (by_strength,) = decoders.values()
+    if len(by_strength["clean"]) > CLEAN_DECODERS_AROUND_CHANCE:
+        met = {candidate: decoder_conditions(by_strength, candidate) for candidate in CANDIDATES}
+        written["decision on decoders"] = _decision_table(met)
+    return written
+
+
+def _decision_table(met: Mapping[str, Mapping[str, bool]]) -> list[str]:
     """Write which conditions each candidate meets."""
-    met = {candidate: conditions(families, candidate) for candidate in CANDIDATES}
     lines = ["| condition | " + " | ".join(met) + " |", "| --- | --- | --- |"]
     for condition in met[CANDIDATES[0]]:
         marks = [_yes(met[candidate][condition]) for candidate in CANDIDATES]

@@ -219,6 +219,54 @@ def test_a_lift_under_that_of_pages_does_not_join():
     assert not report.conditions(families, CANDIDATE)["more than pages"]
 
 
+# Decision on decoders
+
+
+def decoders_with(strength="leaky", **changes):
+    """Make decoders that meet their rule, but for changes to one run of a strength."""
+    return families_with(strength, **changes)["writer"]
+
+
+def test_decoders_that_meet_their_rule_meet_every_condition():
+    assert set(report.decoder_conditions(decoders_with(), CANDIDATE).values()) == {True}
+
+
+@pytest.mark.parametrize(
+    ("condition", "changes"),
+    [
+        ("leaks", {"area": 0.55}),
+        ("control", {"control": 0.7}),
+        ("more than the names", {"gain": 0.05}),
+        ("clean", {"strength": "clean", "area": 0.75}),
+        ("clean", {"strength": "clean", "area": 0.3}),
+        ("reach", {"shares": (0.1, 0.9)}),
+    ],
+)
+def test_one_decoder_that_fails_a_condition_fails_it_alone(condition, changes):
+    met = report.decoder_conditions(decoders_with(**changes), CANDIDATE)
+    assert [name for name, holds in met.items() if not holds] == [condition]
+
+
+def test_two_clean_decoders_over_chance_are_not_clean():
+    decoders = decoders_with()
+    decoders["clean"] = [run_of(area=0.59), run_of(area=0.59), run_of(area=0.4)]
+    assert not report.decoder_conditions(decoders, CANDIDATE)["clean"]
+
+
+def test_a_reach_of_exactly_the_limit_is_enough():
+    decoders = decoders_with()
+    decoders["leaky"] = [run_of(shares=(0.2, 0.1))] * 3
+    assert report.decoder_conditions(decoders, CANDIDATE)["reach"]
+
+
+def test_the_runs_of_decoders_are_no_runs_seen_before():
+    from benchmarks.papers.people_by_name import RULES
+
+    _, seen = RULES["families"]
+    _, fresh = RULES["decoders"]
+    assert not {*seen, 3} & {*fresh}
+
+
 # The page
 
 
