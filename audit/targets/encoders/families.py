@@ -271,10 +271,10 @@ class Family:
         inputs: dict[str, NDArray[Any]] = {"input_ids": ids, "attention_mask": attention_mask}
         if self.boxes is not None:
             inputs["bbox"] = self.boxes(boxes)
-        return {name: _on(device, torch.from_numpy(value)) for name, value in inputs.items()}
+        return {name: on_device(device, torch.from_numpy(value)) for name, value in inputs.items()}
 
 
-def _on(device: str, tensor: torch.Tensor) -> torch.Tensor:
+def on_device(device: str, tensor: torch.Tensor) -> torch.Tensor:
     """Return the tensor on the device; to a GPU it is copied while others compute.
 
     From pinned memory to a GPU, so that the copy runs beside the computation.

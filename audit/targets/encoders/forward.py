@@ -19,13 +19,15 @@ from audit.arrays import Floats
 from audit.targets import TABLE
 from audit.targets.batching import Batch, batches, padded_rows, unless_out_of_memory
 from audit.targets.encoded_page import Encoding
-from audit.targets.encoders.families import Family, VisualInputs
+from audit.targets.encoders.families import Family, VisualInputs, on_device
 from audit.targets.encoders.heads import running
 
 BATCH_TOKENS = {"cpu": 2048, "mps": 16384, "cuda": 65536}
 """Padded tokens of one forward pass, by kind of device (the fastest of a few tried on two CPU
 cores)."""
 B = TypeVar("B")
+Inputs = dict[str, torch.Tensor]
+"""Arguments of a forward pass, by name."""
 Judge = Callable[[torch.Tensor, Sequence[Encoding]], tuple[Floats, torch.Tensor]]
 """Gives the loss of each page and their differentiable sum, from hidden states as `Forward.hidden`
 gives them."""
@@ -33,6 +35,27 @@ Change = Callable[[Sequence[Encoding], torch.Tensor], torch.Tensor]
 """Gives what stands in place of the word embeddings of some pages, (n_pages, n_padded_tokens,
 n_hidden)."""
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The rows of one forward pass, ready to be run.
+
+    Attributes:
+        rows: their numbers.
+        pages: their pages, and after them the first one again up to the rows of the pass.
+        bucket: tokens that each row is padded to.
+        inputs: tokens and boxes, in the memory of this process.
+    """
+
+    rows: Sequence[int]
+    pages: Sequence[Encoding]
+    bucket: int
+    inputs: Inputs
+
+
+Rows = deque[tuple[int, list[int]]]
+"""Rows that wait for a forward pass: buckets, and numbers of rows that are padded to each."""
 
 
 @dataclass(eq=False)
@@ -97,13 +120,11 @@ class Forward:
             EngineError: not even a single page fits.
         """
 
-        def run(rows: Sequence[int], bucket: int, n_rows: int) -> torch.Tensor:
-            """Return the last hidden states of one batch of rows, padded to `bucket` tokens."""
-            return self._encode(
-                self._padded([page_of(row) for row in rows], bucket, n_rows), bucket
-            )
+        def run(batch: Prepared) -> torch.Tensor:
+            """Return the last hidden states of one batch of rows."""
+            return self._encode(self._on_device(batch), batch.bucket)
 
-        return self._run_batches(lengths, run)
+        return self._run_batches(lengths, page_of, run)
 
     def hidden_at(
         self, pages: Sequence[Encoding], places: Sequence[Sequence[int]]
@@ -116,17 +137,18 @@ class Forward:
         layer computes little else; the states are the same.
         """
 
-        def run(rows: Sequence[int], bucket: int, n_rows: int) -> torch.Tensor:
+        def run(batch: Prepared) -> torch.Tensor:
             """Return the last hidden states of one batch at its rows' positions alone."""
-            inputs = self._padded([pages[row] for row in rows], bucket, n_rows)
-            indices = _indices([places[row] for row in rows], n_rows)
+            inputs = self._on_device(batch)
+            indices = _indices([places[row] for row in batch.rows], len(batch.pages))
             if self._last is None or self.fixed_rows:
                 rows_and_places = (index.to(self.device) for index in indices[:2])
-                return self._encode(inputs, bucket)[*rows_and_places]
+                return self._encode(inputs, batch.bucket)[*rows_and_places]
             with only_at(self._last, indices):
                 return self._encode(inputs, len(indices[0]))[0]
 
-        for rows, states in self._run_batches([len(page.ids) for page in pages], run):
+        lengths = [len(page.ids) for page in pages]
+        for rows, states in self._run_batches(lengths, pages.__getitem__, run):
             yield rows, states[: sum(len(places[row]) for row in rows)]
 
     def gradients(
@@ -143,38 +165,67 @@ class Forward:
         """
         lengths = [len(page.ids) for page in pages]
         run = partial(self._differentiate, judge, change)
-        return self._run_batches(
-            lengths,
-            lambda rows, *size: run([pages[row] for row in rows], *size),
-            self._backward_cost,
-        )
+        return self._run_batches(lengths, pages.__getitem__, run, self._backward_cost)
 
     def _run_batches(
-        self, lengths: Sequence[int], run: Callable[[Sequence[int], int, int], B], cost: int = 1
+        self,
+        lengths: Sequence[int],
+        page_of: Callable[[int], Encoding],
+        run: Callable[[Prepared], B],
+        cost: int = 1,
     ) -> Iterator[tuple[list[int], B]]:
         """Yield per batch its row numbers, and what `run` returns for them.
 
-        `cost` is how many times the memory of a plain forward pass a row takes.
+        A GPU computes on its own: while it does, the next batch is prepared, and the one before it
+        is read by whoever asked.
+
+        Args:
+            lengths: tokens of each row.
+            page_of: makes a row's page; called when its batch is prepared.
+            run: starts the forward pass of a batch, and returns what it computes.
+            cost: how many times the memory of a plain forward pass a row takes.
+
+        Yields:
+            Each batch, once its pass is started.
         """
-        waiting = deque(batches(lengths, self.batch.size // cost, self._n_appended))
-        while waiting:
-            bucket, rows = waiting.popleft()
-            fitting = max(1, self.batch.size // cost // (bucket + self._n_appended))
-            n_rows = 1 if self.family.alone else fitting
-            n_rows = n_rows if self.fixed_rows else min(len(rows), n_rows)
-            for start in range(0, len(rows), n_rows):
-                batch = rows[start : start + n_rows]
-                outcome = unless_out_of_memory(partial(run, batch, bucket, n_rows))
-                if outcome is None:
-                    tokens = n_rows * (bucket + self._n_appended) * cost
-                    self.batch.lower(min(self.batch.size, tokens) // 2, self.device)
-                    left = rows[start:]
-                    size = max(1, n_rows // 2)
-                    waiting.extendleft(
-                        (bucket, left[at : at + size]) for at in reversed(range(0, len(left), size))
-                    )
-                    break
-                yield batch, outcome
+        waiting: Rows = deque(batches(lengths, self.batch.size // cost, self._n_appended))
+        batch = self._prepare_next(waiting, page_of, cost)
+        while batch is not None:
+            outcome = unless_out_of_memory(partial(run, batch))
+            if outcome is None:
+                tokens = len(batch.pages) * (batch.bucket + self._n_appended) * cost
+                self.batch.lower(min(self.batch.size, tokens) // 2, self.device)
+                waiting.appendleft((batch.bucket, [*batch.rows]))
+            following = self._prepare_next(waiting, page_of, cost)
+            if outcome is not None:
+                yield [*batch.rows], outcome
+            batch = following
+
+    def _prepare_next(
+        self, waiting: Rows, page_of: Callable[[int], Encoding], cost: int
+    ) -> Prepared | None:
+        """Prepare the first rows that wait, as many as fit into memory; None where none waits.
+
+        Args:
+            waiting: rows that wait; those that are prepared are taken away.
+            page_of: makes a row's page.
+            cost: how many times the memory of a plain forward pass a row takes.
+        """
+        if not waiting:
+            return None
+        bucket, rows = waiting.popleft()
+        n_rows = max(1, self.batch.size // cost // (bucket + self._n_appended))
+        if self.family.alone:
+            n_rows = 1
+        if not self.fixed_rows:
+            n_rows = min(len(rows), n_rows)
+        if rows[n_rows:]:
+            waiting.appendleft((bucket, rows[n_rows:]))
+        rows = rows[:n_rows]
+        pages = [page_of(row) for row in rows]
+        # Rows beyond the last page repeat the first one: their results are thrown away.
+        pages += [pages[0]] * (n_rows - len(pages))
+        return Prepared(rows, pages, bucket, self._padded(pages, bucket))
 
     def _encode(self, inputs: dict[str, torch.Tensor], bucket: int) -> torch.Tensor:
         """Return the encoder's last hidden states in float32, without most appended tokens."""
@@ -194,21 +245,20 @@ class Forward:
         return seen[-1].last_hidden_state  # type: ignore[no-any-return]  # whatever transformers' models return
 
     def _differentiate(
-        self, judge: Judge, change: Change, pages: Sequence[Encoding], bucket: int, n_rows: int
+        self, judge: Judge, change: Change, batch: Prepared
     ) -> tuple[Floats, torch.Tensor]:
         """Return the losses of one batch's pages, and the gradients at its word embeddings.
 
         No gradient is left at the model's parameters.
         """
-        filled = [*pages, *[pages[0]] * (n_rows - len(pages))]
         # Tensors that are made in inference mode cannot be differentiated later.
         with torch.inference_mode(False):
             with torch.no_grad():
-                inputs = self._padded(pages, bucket, n_rows)
-            with torch.enable_grad(), self._embedded(filled, change) as leaves:
-                losses, total = judge(self._encode(inputs, bucket), filled)
+                inputs = self._on_device(batch)
+            with torch.enable_grad(), self._embedded(batch.pages, change) as leaves:
+                losses, total = judge(self._encode(inputs, batch.bucket), batch.pages)
             (gradient,) = torch.autograd.grad(total, leaves)
-        return losses[: len(pages)], gradient[: len(pages)]
+        return losses[: len(batch.rows)], gradient[: len(batch.rows)]
 
     @contextmanager
     def _embedded(self, pages: Sequence[Encoding], change: Change) -> Iterator[list[torch.Tensor]]:
@@ -226,22 +276,26 @@ class Forward:
         with self.words.register_forward_hook(begin):
             yield leaves
 
-    def _padded(
-        self, pages: Sequence[Encoding], bucket: int, n_rows: int
-    ) -> dict[str, torch.Tensor]:
-        """Return the forward pass's inputs of pages: `n_rows` rows of `bucket` tokens."""
-        ids = np.full((n_rows, bucket), self.pad_id, np.int64)
-        mask = np.zeros((n_rows, bucket), np.int64)
-        boxes = np.zeros((n_rows, bucket, 4))
-        # Rows beyond the last page repeat the first one: their results are thrown away.
-        pages = [*pages, *[pages[0]] * (n_rows - len(pages))]
+    def _padded(self, pages: Sequence[Encoding], bucket: int) -> Inputs:
+        """Return tokens and boxes of pages, each padded to `bucket` tokens."""
+        ids = np.full((len(pages), bucket), self.pad_id, np.int64)
+        mask = np.zeros((len(pages), bucket), np.int64)
+        boxes = np.zeros((len(pages), bucket, 4))
         for row, page in enumerate(pages):
             length = len(page.ids)
             ids[row, :length] = page.ids
             mask[row, :length] = 1
             boxes[row, :length] = page.boxes
-        inputs = self.family.inputs(ids, mask, boxes, self.device)
-        return inputs if self._visual is None else {**inputs, **self._visual.batch(pages, bucket)}
+        # Also read where gradients are asked for, which take no tensor of inference mode.
+        with torch.inference_mode(False):
+            return self.family.inputs(ids, mask, boxes, "cpu")
+
+    def _on_device(self, batch: Prepared) -> Inputs:
+        """Return the inputs of a batch, with its pages' images where the encoder sees them."""
+        inputs = {name: on_device(self.device, tensor) for name, tensor in batch.inputs.items()}
+        if self._visual is None:
+            return inputs
+        return {**inputs, **self._visual.batch(batch.pages, batch.bucket)}
 
 
 def _indices(places: Sequence[Sequence[int]], n_pages: int) -> list[torch.Tensor]:
