@@ -71,7 +71,7 @@ def scan(
     device: str = "auto",
     dtype: Literal["auto", "float32", "bfloat16"] = "auto",
     batch_size: int | None = None,
-    engine: str = "local",
+    engine: str = "auto",
     evidence: Place | None = None,
     allow_network: bool = False,
     progress: Report | None = None,
@@ -104,7 +104,7 @@ def scan(
         dtype: the number format of the model.
         batch_size: tokens (of an encoder) or samples (of a model that answers) of a forward pass;
             None: as fits.
-        engine: "local", or that of an extension.
+        engine: "auto", "local", or that of an extension.
         evidence: another folder for the evidence.
         allow_network: permit the download of models and data sets of the Hub. All else stays
             offline.

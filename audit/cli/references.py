@@ -53,7 +53,7 @@ def references(
         ),
     ] = None,
     device: Device = "auto",
-    engine: Engine = "local",
+    engine: Engine = "auto",
     as_json: Annotated[bool, typer.Option("--json", help=HELP["references.as_json"])] = False,
 ) -> None:
     """List reference models, or train those that are missing.

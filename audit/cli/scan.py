@@ -81,7 +81,7 @@ def scan(
     device: options.Device = "auto",
     dtype: options.Dtype = "auto",
     batch_size: options.BatchSize = None,
-    engine: options.Engine = "local",
+    engine: options.Engine = "auto",
     evidence: options.Evidence = None,
     formats: Formats = None,
     verbose: options.Detail = None,

@@ -156,6 +156,8 @@ def _ask_together(group: Sequence[_LiveAttempt]) -> list[list[Any]]:
     return [list(islice(answers, len(request.queries))) for request in requests]
 
 
+AUTO = "auto"
+"""What whoever makes an engine chooses; `make_engine` makes that of one process."""
 LOCAL = "local"
 PATIENCE = 30.0
 """Seconds without an outcome after which fewer attempts are in flight: about what a kill may
@@ -183,7 +185,7 @@ def make_engine(engine: str, settings: EngineSettings) -> Engine:
     """Return the engine of the option `--engine NAME[:KEY=VALUE,...]`.
 
     Args:
-        engine: "local", or the name of an engine that an extension adds; then its options.
+        engine: "auto", "local", or the name of an engine that an extension adds; then its options.
         settings: everything else that an engine needs.
 
     Raises:
@@ -192,7 +194,9 @@ def make_engine(engine: str, settings: EngineSettings) -> Engine:
     name, _, text = engine.partition(":")
     pairs = [option.partition("=") for option in text.split(",") if option]
     settings = replace(settings, options={key: value for key, _, value in pairs})
-    if name == LOCAL:
+    if name == AUTO and settings.options:
+        raise UsageError("--engine auto takes no options", "write --engine auto")
+    if name in (AUTO, LOCAL):
         if settings.options.keys() - {"answers"}:
             raise UsageError("--engine local takes answers=ADDRESS alone", "leave the rest out")
         return LocalEngine(settings.width)
@@ -200,6 +204,6 @@ def make_engine(engine: str, settings: EngineSettings) -> Engine:
     if name not in engines:
         raise UsageError(
             f"--engine {engine}: no engine is called {name!r}",
-            f"one of {', '.join((LOCAL, *engines))}",
+            f"one of {', '.join((AUTO, LOCAL, *engines))}",
         )
     return engines[name](settings)

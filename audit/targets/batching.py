@@ -4,7 +4,8 @@ A row is padded to a bucket fixed by its own length and only rows of one bucket 
 Buckets are multiples of `STEP` tokens and gathered rows are padded to multiples of `STEP`, because
 matrix kernels treat the rows left over after their last full block in another order of summation;
 with full blocks only, a row's result does not depend on how many rows stand beside it (checked bit
-for bit by the contract tests). A bucket is always longer than its row, so that a batch never loses
+for bit by the contract tests). Wide layers need a setting for that, too: see `audit/__init__.py`.
+A bucket is always longer than its row, so that a batch never loses
 its attention mask and with it takes another kernel.
 """
 

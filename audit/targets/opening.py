@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import platform
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -35,6 +36,13 @@ from audit.targets.extractive import ExtractiveTarget, is_extractive, load_extra
 from audit.targets.interface import Target, TokenTarget
 from audit.targets.parsing import load_parsing
 from audit.targets.reference_rules import ReferenceRules
+
+OF_A_BATCH = 6 << 30
+"""Bytes that a batch of LayoutLM-base takes, rounded up (benchmarks/gpu/h100/tables.md)."""
+SMALL = 200_000_000
+"""Weights of a model that one core computes as fast, for each core, as all cores together. Ours."""
+MODELS_OF_A_SCAN = 4
+"""Models that an attack holds at most: the audited one, a public one, its start, a baseline."""
 
 
 class OtherTarget(TokenTarget, ReferenceRules, Protocol):
@@ -245,10 +253,31 @@ def n_gpus() -> int:
     return int(torch.cuda.device_count())
 
 
-def has_room_again(target: Checkpoint) -> bool:
-    """Test whether a model lies on one GPU, with room for as much again as this process holds."""
-    alone = len({weights.device for weights in target.model.parameters()}) == 1
-    return bool(alone and 1.25 * torch.cuda.memory_allocated() <= torch.cuda.mem_get_info()[0])
+def count_copies(target: Checkpoint, most: int) -> int:
+    """Count the workers that a GPU has room for beside this process.
+
+    Each holds as much as this process holds now. Of several, each also needs `OF_A_BATCH`.
+
+    Args:
+        target: the model; one that lies on several devices leaves no room.
+        most: number to count to.
+    """
+    if len({weights.device for weights in target.model.parameters()}) > 1:
+        return 0
+    free = torch.cuda.mem_get_info()[0]
+    of_models = 1.25 * torch.cuda.memory_allocated()
+    for count in range(most, 1, -1):
+        if count * (of_models + OF_A_BATCH) <= free:
+            return count
+    return int(of_models <= free)
+
+
+def is_small(target: Checkpoint, n_workers: int) -> bool:
+    """Test whether a model on a CPU is so small that each core may hold it and its references."""
+    n_weights = sum(weights.numel() for weights in target.model.parameters())
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    needed = n_workers * MODELS_OF_A_SCAN * 4 * n_weights
+    return bool(n_weights <= SMALL and needed <= memory / 2)
 
 
 def device_words(device: str) -> str:
@@ -264,8 +293,8 @@ def device_words(device: str) -> str:
 
 
 def instructions() -> str:
-    """Return the name of the CPU instructions that PyTorch uses: rounding depends on them."""
-    return str(torch.backends.cpu.get_cpu_capability())
+    """Return the CPU instructions that PyTorch uses, and how it is to round with them."""
+    return f"{torch.backends.cpu.get_cpu_capability()} {os.environ.get('MKL_CBWR', '')}"
 
 
 def threads() -> int:

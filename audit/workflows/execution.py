@@ -89,7 +89,7 @@ def work_source(session: Session, planned: PlannedTrials, loaded: LoadedReferenc
         data.copies,
         data.unread,
         session.defense,
-        opening.threads(),
+        session.worker_threads,
         versions(),
     )
     models = {

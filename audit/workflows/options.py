@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from audit import record as records
-from audit.engine.driver import LOCAL, make_engine
+from audit.engine.driver import AUTO, LOCAL, make_engine
 from audit.engine.interface import WIDTH, EngineSettings
 from audit.engine.journal import exclusive
 from audit.errors import EngineError, RecordError, TargetError, UsageError, is_address, typed
@@ -79,7 +79,7 @@ class ScanOptions:
     batch_size: int | None = None
     width: int = WIDTH
     cache: Path | None = None
-    engine: str = LOCAL
+    engine: str = AUTO
     attack_parameters: Path | None = None
     dtype: str = "auto"
     defense: str | None = None
@@ -133,7 +133,7 @@ class ScanOptions:
             "--device": (self.device, "auto"),
             "--dtype": (self.dtype, "auto"),
             "--batch-size": (self.batch_size, None),
-            "--engine": (self.engine, LOCAL),
+            "--engine": (self.engine, AUTO),
         }
         for option, (chosen, default) in usual.items():
             if chosen != default:
@@ -176,7 +176,7 @@ def check_work(options: ScanOptions) -> None:
             f"--time: {options.seconds:g} s is too short to load a model",
             "give a minute or more, as 30m",
         )
-    if options.seconds is not None and options.engine.partition(":")[0] != LOCAL:
+    if options.seconds is not None and options.engine.partition(":")[0] not in (AUTO, LOCAL):
         raise UsageError(
             "--time is for a scan in one process", "use --documents with another engine"
         )

@@ -15,7 +15,7 @@ from audit.attacks.battery import BATTERY
 from audit.attacks.interface import Attack, why_inapplicable
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
-from audit.engine.driver import LOCAL, make_engine
+from audit.engine.driver import AUTO, make_engine
 from audit.engine.interface import SILENT, EngineSettings, Progress
 from audit.errors import command_line, typed
 from audit.references import TEXTS, load, recommends_splits, training
@@ -423,7 +423,7 @@ class TrainingRequest:
     count: int | None = None
     seed: int | None = None
     device: str = "auto"
-    engine: str = LOCAL
+    engine: str = AUTO
 
 
 def train_references(

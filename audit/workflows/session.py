@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import cast
 
 from audit import plugins
@@ -20,9 +19,9 @@ from audit.corpus.canaries.schema import read_proof
 from audit.corpus.documents import Corpus
 from audit.corpus.manifest import load as load_corpus
 from audit.defenses.interface import QueryDefense, query_defense
-from audit.engine.driver import HERE, LOCAL, make_engine
-from audit.engine.interface import Engine, EngineSettings, Trial
-from audit.errors import TargetError, UsageError, is_address
+from audit.engine.driver import AUTO, HERE
+from audit.engine.interface import Engine, Trial
+from audit.errors import TargetError, UsageError
 from audit.references.provenance import FILE_NAME, adapter_of
 from audit.references.resolve import LoadedReferences, ReferencePlan, prepare
 from audit.targets import opening
@@ -45,6 +44,7 @@ from audit.workflows.checking import (
     usable_references,
 )
 from audit.workflows.defended import defended_case, wrap_references, wrap_target
+from audit.workflows.engines import choose_engine
 from audit.workflows.options import ScanOptions, check_work
 from audit.workflows.sampling import Sampling
 
@@ -64,6 +64,7 @@ class Session:
         listing: what the attacks found to try when the session was opened.
         prepared: the references that were given, and how those that are missing are trained.
         engine: runs the attacks' trials.
+        worker_threads: CPU threads of each worker that the engine starts.
         device: device that models are asked on: "cpu", "cuda" or "mps".
         folder: folder of the model; None for an audit of the text alone.
         defense: the countermeasure that all models are asked behind; None: there is none.
@@ -82,6 +83,7 @@ class Session:
     listing: Listing
     prepared: ReferencePlan = field(default_factory=ReferencePlan)
     engine: Engine = HERE
+    worker_threads: int = 1
     device: str = "cpu"
     folder: CheckpointFolder | None = None
     defense: QueryDefense | None = None
@@ -233,7 +235,7 @@ def _open_model(options: ScanOptions, attacks: tuple[Attack, ...]) -> Session:
     _refuse_batch_size(options.batch_size, target, place.here)
     prepared = _prepare_references(options, attacks, target, folder, data.corpus)
     guarantee, doubts = stated_guarantee(folder)
-    engine, notice = choose_engine(options, place.device, target)
+    chosen = choose_engine(options, place.device, target)
     warnings = (
         *((TEXTS["no_gpu_here"],) if place.is_elsewhere else ()),
         *notes,
@@ -259,13 +261,14 @@ def _open_model(options: ScanOptions, attacks: tuple[Attack, ...]) -> Session:
         case=case,
         listing=checked.listing,
         prepared=prepared,
-        engine=engine,
+        engine=chosen.engine,
+        worker_threads=chosen.threads,
         device=place.device,
         folder=folder,
         defense=guard,
         dp=guarantee,
         warnings=warnings,
-        notice=notice,
+        notice=chosen.notice,
     )
 
 
@@ -314,50 +317,10 @@ def _prepare_references(
     return prepare(needs, target, folder, corpus, folders, batch_tokens, public)
 
 
-def choose_engine(
-    options: ScanOptions, device: str, target: opening.Checkpoint
-) -> tuple[Engine, str]:
-    """Make the engine that was asked for; where none was, one worker for each of several GPUs.
-
-    Args:
-        options: options of the scan.
-        device: device that models are asked on.
-        target: the audited model.
-
-    Returns:
-        The engine, and what nobody asked for about it; empty where there is nothing to say.
-    """
-    if _is_served(options):
-        notice = (
-            "" if options.engine.startswith(LOCAL) else "A server answers: no workers are started"
-        )
-        return HERE, notice
-    settings = EngineSettings(width=options.width, threads=opening.threads(), gpu=device == "cuda")
-    n_gpus = 1
-    if settings.gpu and options.engine == LOCAL and options.seconds is None:
-        n_gpus = opening.n_gpus()
-    if n_gpus < 2 or not opening.has_room_again(target):
-        return make_engine(options.engine, settings), ""
-    try:
-        engine = make_engine(f"ray:workers={n_gpus}", settings)
-    except UsageError as error:
-        notice = f"Using 1 of {n_gpus} GPUs. For one worker each: {error.hint}"
-        return make_engine(LOCAL, settings), notice
-    return engine, f"Using {n_gpus} GPUs: one worker each"
-
-
-def _is_served(options: ScanOptions) -> bool:
-    """Test whether the model or a reference is asked at an address."""
-    places: list[Path] = [options.model_dir]
-    for folders in options.references.values():
-        places += folders
-    return any(map(is_address, places))
-
-
 def _open_text(options: ScanOptions, attacks: tuple[Attack, ...]) -> Session:
     """Load and check what an audit of the text alone needs; `options.model_dir` is not read."""
     refused = {
-        "--engine": options.engine != LOCAL,
+        "--engine": options.engine != AUTO,
         "--defence": options.defense is not None,
         "--reference": bool(options.references),
         "--time": options.seconds is not None,

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -30,12 +29,11 @@ from scanned_by_engines import Scans, opened_elsewhere, work_of
 from scripted_work import Opener, Peculiar, Scripted, Spy, Spying, cannot_open, dies, same
 from strange_models import checkpoint
 from temporaries import left_in
-from torch.nn import Linear, Sequential
 from typer.testing import CliRunner
 
 from audit.cli import app
 from audit.corpus.images import open_image
-from audit.engine.driver import LocalEngine, drive, make_engine
+from audit.engine.driver import drive, make_engine
 from audit.engine.interface import SILENT, EngineSettings, Progress, Trial, WorkSource
 from audit.errors import EngineError, TargetError, UsageError
 from audit.files import PrivateFolder
@@ -43,7 +41,7 @@ from audit.targets.opening import environment
 from audit.workflows import execution
 from audit.workflows.attacking import fill_references
 from audit.workflows.options import ScanOptions
-from audit.workflows.session import Session, choose_engine, open_session
+from audit.workflows.session import Session, open_session
 
 if any(find_spec(name) is None for name in ("ray", "tblib")):
     pytest.skip("needs the extra: pip install 'docaudit[ray]'", allow_module_level=True)
@@ -229,40 +227,6 @@ def test_each_worker_has_a_gpu_of_its_own(here, tmp_path):
     assert {place.name.partition("-")[0] for place in tmp_path.iterdir()} == {"0", "1"}
 
 
-@pytest.mark.parametrize(
-    ("count", "more", "ray", "workers", "notice"),
-    [
-        (8, {}, True, 8, "Using 8 GPUs: one worker each"),
-        (8, {}, False, None, "Using 1 of 8 GPUs. For one worker each: pip install 'docaudit[ray]'"),
-        (1, {}, True, None, ""),
-        (8, {"seconds": 600.0}, True, None, ""),
-        (8, {"engine": "ray:workers=3"}, True, 3, ""),
-    ],
-)
-def test_a_scan_takes_all_gpus_of_its_machine_without_being_asked(
-    count, more, ray, workers, notice, monkeypatch
-):
-    free = [80 << 30]
-    monkeypatch.setattr("torch.cuda.device_count", lambda: count)
-    monkeypatch.setattr("torch.cuda.mem_get_info", lambda: (free[0], 80 << 30))
-    monkeypatch.setattr("torch.cuda.memory_allocated", lambda: 30 << 30)
-    if not ray:
-        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    target = SimpleNamespace(model=Linear(2, 2), card=SimpleNamespace(family="bert"))
-    engine, words = choose_engine(ScanOptions(Path(), Path(), Path(), **more), "cuda", target)
-    assert words == notice
-    assert getattr(engine, "workers", None) == workers
-    assert getattr(engine, "gpu", True)
-    # A model that one GPU has no room for, or none beside this process, is asked here.
-    for bytes_free, device in ((80, "meta"), (37, "cpu")):
-        free[0] = bytes_free << 30
-        target.model = Sequential(Linear(2, 2), Linear(2, 2, device=device))
-        assert choose_engine(ScanOptions(Path(), Path(), Path()), "cuda", target) == (
-            LocalEngine(),
-            "",
-        )
-
-
 def test_a_head_without_a_gpu_has_workers_with_one(scans):
     given = ScanOptions(
         scans.model, scans.data, scans.out, device="cuda", engine="ray:address=auto,gpus=0.5"
@@ -428,6 +392,21 @@ def test_two_workers_give_the_local_record_even_when_one_is_killed(here, scans):
     assert progress.alive
 
 
+@pytest.mark.usefixtures("cluster")
+def test_a_scan_that_grows_on_its_way_gives_the_local_record(here, scans, monkeypatch):
+    monkeypatch.setattr("audit.engine.growing.AFTER", 0.0)
+    monkeypatch.setattr("audit.engine.growing.WORTH", 0.0)
+    monkeypatch.setattr("audit.workflows.engines.MANY_CORES", 0)
+    monkeypatch.setattr("audit.targets.opening.threads", lambda: 2)
+    started: list[int] = []
+    monkeypatch.setattr(
+        RayEngine, "_start", lambda self, start=RayEngine._start: started.append(1) or start(self)
+    )
+    grown = scans.record("grown", width=2)
+    assert started == [1]
+    assert grown == scans.record("local", engine="local")
+
+
 def opened_source(scans: Scans, **options: Any) -> tuple[Session, WorkSource]:
     given = ScanOptions(scans.model, scans.data, scans.out, references=scans.references, **options)
     opened = open_session(given)
@@ -512,7 +491,7 @@ def test_the_rayjob_of_the_manual_runs_a_command_that_docaudit_knows_on_the_gpus
 
 
 OPTIONS = {
-    "no such engine": (("--engine", "rays:workers=2"), "one of local, ray"),
+    "no such engine": (("--engine", "rays:workers=2"), "one of auto, local, ray"),
     "options without Ray": (("--engine", "local:workers=2"), "leave the rest out"),
     "no such option": (("--engine", "ray:nodes=2"), "address=HOST:PORT, workers=N"),
     "a part of two GPUs": (("--engine", "ray:gpus=1.5"), "a part of one GPU"),
