@@ -80,7 +80,7 @@ class GrowingEngine:
 
     def _run_shared(self, source: WorkSource, trials: Sequence[Trial]) -> Outcomes:
         """Run trials on the workers; here, where there are none or they fail."""
-        unfinished = {trial.id: trial for trial in trials}
+        unfinished = _by_id(trials)
         if self._pool is not None:
             try:
                 for trial_id, outcome in self._pool.run(source, trials):
@@ -101,7 +101,8 @@ class GrowingEngine:
             trials: all trials.
             outcomes: what some of them gave here, by id.
         """
-        repeated = [trial for trial in trials if trial.id in outcomes]
+        trial_of = _by_id(trials)
+        repeated = [trial_of[trial_id] for trial_id in outcomes]
         try:
             self._pool = self.make_pool()
             outcomes_there = dict(self._pool.run(source, repeated))
@@ -115,6 +116,11 @@ class GrowingEngine:
         """End the workers for good."""
         self._alone = True
         self.close()
+
+
+def _by_id(trials: Sequence[Trial]) -> dict[str, Trial]:
+    """Return trials by their ids."""
+    return {trial.id: trial for trial in trials}
 
 
 class _Waiting:
