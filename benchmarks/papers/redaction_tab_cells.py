@@ -32,7 +32,12 @@ from benchmarks.papers.redaction_tab_classifiers import (
 )
 from benchmarks.papers.redaction_tab_embedder import EmbedderTarget, load_embedder
 from benchmarks.papers.redaction_tab_evasion import Text
-from benchmarks.papers.redaction_tab_learners import NetworkKind, fit_network, tune
+from benchmarks.papers.redaction_tab_learners import (
+    NetworkKind,
+    fit_network,
+    steps_of,
+    tune,
+)
 from benchmarks.papers.redaction_tab_samples import (
     OVERSAMPLED,
     TEST_SHARE,
@@ -59,6 +64,7 @@ class Settings:
         work: where features and predictions are kept.
         n_documents: of TAB; None: all.
         epochs: of the two networks.
+        steps: batches of the two networks, in place of `epochs`.
     """
 
     data: Path
@@ -66,6 +72,7 @@ class Settings:
     work: Path
     n_documents: int | None = None
     epochs: int = 200
+    steps: int | None = None
 
 
 @dataclass(frozen=True)
@@ -115,7 +122,10 @@ class Features:
 
 def prediction_of(settings: Settings, group: Group, classifier: str) -> Path:
     """Where the predictions of a cell are kept."""
-    return settings.work / "predictions" / f"{group.name}.{classifier}.npz"
+    name = f"{group.name}.{classifier}"
+    if classifier in NETWORKS and settings.steps is not None:
+        name += f".{settings.steps}-steps"
+    return settings.work / "predictions" / f"{name}.npz"
 
 
 def run_group(settings: Settings, group: Group, classifiers: Sequence[str]) -> None:
@@ -152,7 +162,7 @@ def _cell(
     settings: Settings, group: Group, name: str, values: Values, features: Features
 ) -> dict[str, Any]:
     began = time.process_time()
-    classifier = _fitted(name, features.training, features.classes, settings.epochs)
+    classifier = _fitted(name, features.training, features.classes, settings)
     said = {text: np.asarray(classifier.predict(rows)) for text, rows in features.testing.items()}
     content = {f"told_{text}": told.astype(np.int8) for text, told in said.items()}
     content["tested"] = features.tested.astype(np.int32)
@@ -171,14 +181,30 @@ def _cell(
         "classifier": name,
         "n_training": len(features.classes),
         "n_testing": len(features.tested),
+        "steps": _steps(name, len(features.classes), settings),
         "accuracy": right,
         "seconds": round(seconds, 1),
     }
 
 
-def _fitted(name: str, rows: Any, classes: Ints, epochs: int) -> Classifier:
+def _steps(name: str, n_samples: int, settings: Settings) -> int | None:
+    """Count the batches that a network was fitted with; None of other classifiers."""
+    if name not in NETWORKS:
+        return None
+    return settings.steps or steps_of(n_samples, settings.epochs)
+
+
+def _fitted(name: str, rows: Any, classes: Ints, settings: Settings) -> Classifier:
     if name in NETWORKS:
-        return fit_network(name, rows, classes, n_classes=len(CATEGORIES), seed=SEED, epochs=epochs)
+        return fit_network(
+            name,
+            rows,
+            classes,
+            n_classes=len(CATEGORIES),
+            seed=SEED,
+            epochs=settings.epochs,
+            steps=settings.steps,
+        )
     return fit(name, rows, classes, SEED)
 
 

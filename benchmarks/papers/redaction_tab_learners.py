@@ -9,9 +9,9 @@ layers") and a convolutional network ("two layers are convolutional").
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Literal
 
 import numpy as np
@@ -253,6 +253,7 @@ def fit_network(
     n_classes: int,
     seed: int,
     epochs: int = NETWORK_EPOCHS,
+    steps: int | None = None,
     batch_size: int = NETWORK_BATCH_SIZE,
     learning_rate: float | None = None,
     weighted: bool = True,
@@ -272,6 +273,7 @@ def fit_network(
         n_classes: how many classes there are; those without a sample are never learnt.
         seed: of the starting weights and of the order of samples.
         epochs: passes over the samples.
+        steps: batches in all, in place of `epochs`; the last pass may end early.
         batch_size: samples a step; the last step of an epoch takes what is left.
         learning_rate: Adam's; None: the paper's for this kind.
         weighted: samples count in inverse proportion to how often their class occurs (ours; the
@@ -287,6 +289,10 @@ def fit_network(
     rate = LEARNING_RATES[kind] if learning_rate is None else learning_rate
     if epochs < 1 or batch_size < 1 or not rate > 0:
         raise ValueError("epochs, batch size and learning rate must be above zero")
+    if steps is None:
+        steps = steps_of(len(rows), epochs, batch_size)
+    if steps < 1:
+        raise ValueError("steps must be above zero")
     with reproducible(device):
         torch.manual_seed(seed)
         layers = (_mlp if kind == "mlp" else _cnn)(rows.shape[1], n_classes).to(device)
@@ -294,12 +300,23 @@ def fit_network(
         samples = torch.from_numpy(rows).to(device)
         wanted = torch.from_numpy(labels).to(device)
         optimizer = torch.optim.Adam(layers.parameters(), lr=rate)
-        for _ in range(epochs):
-            for batch in torch.split(torch.randperm(len(rows)).to(device), batch_size):
-                optimizer.zero_grad()
-                cost(layers(samples[batch]), wanted[batch]).backward()
-                optimizer.step()
+        for batch in islice(_batches(len(rows), batch_size), steps):
+            chosen = batch.to(device)
+            optimizer.zero_grad()
+            cost(layers(samples[chosen]), wanted[chosen]).backward()
+            optimizer.step()
     return Network(layers, rows.shape[1], device)
+
+
+def steps_of(n_samples: int, epochs: int, batch_size: int = NETWORK_BATCH_SIZE) -> int:
+    """Count the batches of so many passes over the samples."""
+    return epochs * -(-n_samples // batch_size)
+
+
+def _batches(n_samples: int, batch_size: int) -> Iterator[torch.Tensor]:
+    """Yield places of samples, batch by batch, in a new order each pass, without end."""
+    while True:
+        yield from torch.split(torch.randperm(n_samples), batch_size)
 
 
 def flattened_size(n_dimensions: int) -> int:
