@@ -161,8 +161,9 @@ def run_group(settings: Settings, group: Group, classifiers: Sequence[str]) -> N
 def _cell(
     settings: Settings, group: Group, name: str, values: Values, features: Features
 ) -> dict[str, Any]:
+    state = settings.work / "states" / f"{group.name}.{name}.pt"
     began = time.process_time()
-    classifier = _fitted(name, features.training, features.classes, settings)
+    classifier = _fitted(name, features, settings, state)
     said = {text: np.asarray(classifier.predict(rows)) for text, rows in features.testing.items()}
     content = {f"told_{text}": told.astype(np.int8) for text, told in said.items()}
     content["tested"] = features.tested.astype(np.int32)
@@ -194,18 +195,20 @@ def _steps(name: str, n_samples: int, settings: Settings) -> int | None:
     return settings.steps or steps_of(n_samples, settings.epochs)
 
 
-def _fitted(name: str, rows: Any, classes: Ints, settings: Settings) -> Classifier:
+def _fitted(name: str, features: Features, settings: Settings, state: Path) -> Classifier:
+    """Fit a classifier; `state` is where an unfinished network is kept."""
     if name in NETWORKS:
         return fit_network(
             name,
-            rows,
-            classes,
+            features.training,
+            features.classes,
             n_classes=len(CATEGORIES),
             seed=SEED,
             epochs=settings.epochs,
             steps=settings.steps,
+            state=state,
         )
-    return fit(name, rows, classes, SEED)
+    return fit(name, features.training, features.classes, SEED)
 
 
 def _blind(values: Values, features: Features) -> dict[str, npt.NDArray[np.int8]]:

@@ -9,9 +9,10 @@ layers") and a convolutional network ("two layers are convolutional").
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import pairwise
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -196,6 +197,8 @@ POOL_SIZE = 8
 POOL_STRIDE = 2
 _ROWS_AT_ONCE = 1000
 """Of a prediction; memory depends on it (ours)."""
+_PASSES_OF_A_STATE = 50
+"""Passes between two states of an unfinished fit (ours)."""
 
 
 class Network:
@@ -204,13 +207,11 @@ class Network:
     Args:
         layers: takes (n, n_dimensions), gives logits (n, n_classes).
         n_dimensions: of the embeddings it was fitted on.
-        device: where it computes.
     """
 
-    def __init__(self, layers: nn.Module, n_dimensions: int, device: str) -> None:
+    def __init__(self, layers: nn.Module, n_dimensions: int) -> None:
         self._layers = layers.eval()
         self._n_dimensions = n_dimensions
-        self._device = device
 
     def predict(self, features: Floats) -> Ints:
         """The most likely class of each row of `features` (n, n_dimensions): shape (n,), ties to the lower class.
@@ -226,8 +227,8 @@ class Network:
             )
         parts = torch.split(torch.from_numpy(rows), _ROWS_AT_ONCE)
         with torch.inference_mode():
-            logits = torch.cat([self._layers(part.to(self._device)) for part in parts])
-        classes: Ints = logits.cpu().numpy().argmax(axis=1)
+            logits = torch.cat([self._layers(part) for part in parts])
+        classes: Ints = logits.numpy().argmax(axis=1)
         return classes
 
 
@@ -255,15 +256,14 @@ def fit_network(
     epochs: int = NETWORK_EPOCHS,
     steps: int | None = None,
     batch_size: int = NETWORK_BATCH_SIZE,
-    learning_rate: float | None = None,
-    weighted: bool = True,
-    device: str = "cpu",
+    state: Path | None = None,
 ) -> Network:
     """Fit a classifier of embeddings with Adam and cross-entropy, as in the redaction paper.
 
-    The same input and seed give the same weights on one machine; the process's random state stays
-    as it is. ReLU follows convolutions and dense layers (the paper says so of the perceptron
-    alone).
+    Samples count in inverse proportion to how often their class occurs (ours; the paper
+    oversamples). The same input and seed give the same weights on one machine; the process's random
+    state stays as it is. ReLU follows convolutions and dense layers (the paper says so of the
+    perceptron alone).
 
     Args:
         kind: "mlp": 512-256-128-64; "cnn": two convolutions and four dense layers, see
@@ -275,10 +275,8 @@ def fit_network(
         epochs: passes over the samples.
         steps: batches in all, in place of `epochs`; the last pass may end early.
         batch_size: samples a step; the last step of an epoch takes what is left.
-        learning_rate: Adam's; None: the paper's for this kind.
-        weighted: samples count in inverse proportion to how often their class occurs (ours; the
-            paper oversamples).
-        device: "cpu", "cuda" or "mps".
+        state: a file of an unfinished fit, which goes on from there. It must be of the same kind,
+            samples and seed. None: nothing is kept.
 
     Raises:
         ValueError: shapes do not fit, there is no sample, a class is out of range, a number is not
@@ -286,37 +284,95 @@ def fit_network(
     """
     rows = _checked_features(features)
     labels = _check_labels(classes, len(rows), n_classes)
-    rate = LEARNING_RATES[kind] if learning_rate is None else learning_rate
-    if epochs < 1 or batch_size < 1 or not rate > 0:
-        raise ValueError("epochs, batch size and learning rate must be above zero")
+    if epochs < 1 or batch_size < 1:
+        raise ValueError("epochs and batch size must be above zero")
     if steps is None:
         steps = steps_of(len(rows), epochs, batch_size)
     if steps < 1:
         raise ValueError("steps must be above zero")
-    with reproducible(device):
+    with reproducible("cpu"):
         torch.manual_seed(seed)
-        layers = (_mlp if kind == "mlp" else _cnn)(rows.shape[1], n_classes).to(device)
-        cost = nn.CrossEntropyLoss(_balance(labels, n_classes).to(device) if weighted else None)
-        samples = torch.from_numpy(rows).to(device)
-        wanted = torch.from_numpy(labels).to(device)
-        optimizer = torch.optim.Adam(layers.parameters(), lr=rate)
-        for batch in islice(_batches(len(rows), batch_size), steps):
-            chosen = batch.to(device)
-            optimizer.zero_grad()
-            cost(layers(samples[chosen]), wanted[chosen]).backward()
-            optimizer.step()
-    return Network(layers, rows.shape[1], device)
+        layers = (_mlp if kind == "mlp" else _cnn)(rows.shape[1], n_classes)
+        optimizer = torch.optim.Adam(layers.parameters(), lr=LEARNING_RATES[kind], fused=True)
+        cost = nn.CrossEntropyLoss(_balance(labels, n_classes))
+        fit = _Fit(layers, optimizer, cost, state)
+        _take_steps(fit, rows, labels, steps, batch_size)
+    return Network(layers, rows.shape[1])
+
+
+@dataclass
+class _Fit:
+    """A fit that goes on where its file ends.
+
+    Attributes:
+        layers: the network.
+        optimizer: of the layers.
+        cost: of logits and classes.
+        state: its file; None: nothing is kept.
+        step: batches taken.
+    """
+
+    layers: nn.Module
+    optimizer: torch.optim.Optimizer
+    cost: nn.Module
+    state: Path | None
+    step: int = 0
+
+    def load(self, most: int) -> None:
+        """Go on from the file, if it has at most so many steps."""
+        if self.state is None or not self.state.exists():
+            return
+        content = torch.load(self.state, weights_only=True)
+        if content["step"] > most:
+            return
+        self.step = content["step"]
+        self.layers.load_state_dict(content["layers"])
+        self.optimizer.load_state_dict(content["optimizer"])
+        torch.set_rng_state(content["random"])
+
+    def save(self) -> None:
+        """Write the file, whole or not at all; only after whole passes."""
+        if self.state is None:
+            return
+        content = {
+            "step": self.step,
+            "layers": self.layers.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "random": torch.get_rng_state(),
+        }
+        self.state.parent.mkdir(parents=True, exist_ok=True)
+        draft = self.state.with_name(f".{self.state.name}.tmp")
+        torch.save(content, draft)
+        draft.replace(self.state)
+
+
+def _take_steps(
+    fit: _Fit,
+    rows: np.ndarray[tuple[int, int], np.dtype[np.float32]],
+    labels: Ints,
+    steps: int,
+    batch_size: int,
+) -> None:
+    """Take batches in passes over the samples, each in a new order, until there are `steps`."""
+    samples = torch.from_numpy(rows)
+    wanted = torch.from_numpy(labels)
+    fit.load(steps)
+    passes = 0
+    while fit.step < steps:
+        batches = torch.split(torch.randperm(len(rows)), batch_size)
+        for batch in batches[: steps - fit.step]:
+            fit.optimizer.zero_grad()
+            fit.cost(fit.layers(samples[batch]), wanted[batch]).backward()
+            fit.optimizer.step()
+            fit.step += 1
+        passes += 1
+        if passes % _PASSES_OF_A_STATE == 0 and fit.step < steps:
+            fit.save()
 
 
 def steps_of(n_samples: int, epochs: int, batch_size: int = NETWORK_BATCH_SIZE) -> int:
     """Count the batches of so many passes over the samples."""
     return epochs * -(-n_samples // batch_size)
-
-
-def _batches(n_samples: int, batch_size: int) -> Iterator[torch.Tensor]:
-    """Yield places of samples, batch by batch, in a new order each pass, without end."""
-    while True:
-        yield from torch.split(torch.randperm(n_samples), batch_size)
 
 
 def flattened_size(n_dimensions: int) -> int:
@@ -348,18 +404,21 @@ def _cnn(n_dimensions: int, n_classes: int) -> nn.Module:
         raise ValueError(
             f"embeddings of {n_dimensions} dimensions are too short for the convolutional network"
         )
-    return nn.Sequential(
-        nn.Unflatten(1, (1, n_dimensions)),
-        nn.Conv1d(1, N_FILTERS, FILTER_SIZE),
+    # Convolutions and pooling take a third less time over images of one row with channels last.
+    # ReLU after pooling gives what ReLU before it gives, from half as many numbers.
+    layers = nn.Sequential(
+        nn.Unflatten(1, (1, 1, n_dimensions)),
+        nn.Conv2d(1, N_FILTERS, (1, FILTER_SIZE)),
+        nn.MaxPool2d((1, POOL_SIZE), (1, POOL_STRIDE)),
         nn.ReLU(),
-        nn.MaxPool1d(POOL_SIZE, POOL_STRIDE),
-        nn.Conv1d(N_FILTERS, N_FILTERS, FILTER_SIZE, SECOND_STRIDE),
+        nn.Conv2d(N_FILTERS, N_FILTERS, (1, FILTER_SIZE), (1, SECOND_STRIDE)),
+        nn.MaxPool2d((1, POOL_SIZE), (1, POOL_STRIDE)),
         nn.ReLU(),
-        nn.MaxPool1d(POOL_SIZE, POOL_STRIDE),
         nn.Flatten(),
         *_dense((width, width, width // 2, width // 4, width // 8)),
         nn.Linear(width // 8, n_classes),
     )
+    return layers.to(memory_format=torch.channels_last)
 
 
 def _dense(widths: tuple[int, ...]) -> list[nn.Module]:

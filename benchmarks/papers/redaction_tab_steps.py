@@ -14,7 +14,7 @@ import argparse
 import json
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -161,13 +161,13 @@ def write(settings: Settings, options: argparse.Namespace) -> None:
 
 def rows_of(settings: Settings) -> Iterable[Row]:
     """Yield the rows of the networks that are fitted."""
-    numbers = Numbers(settings)
     lines = _lines(settings)
     record = json.loads((HERE / "results.json").read_text())
     for embedding, protocol, network in CELLS:
         line = lines.get((embedding, protocol, network))
         if line is None:
             continue
+        numbers = Numbers(replace(settings, steps=line["steps"]))
         for (of_protocol, text), tested in TESTED.items():
             measured = numbers.row(protocol, embedding, "length", network, tested=text)
             if of_protocol != protocol or measured is None:
@@ -195,14 +195,16 @@ def rows_of(settings: Settings) -> Iterable[Row]:
 
 
 def _lines(settings: Settings) -> dict[tuple[str, str, str], dict[str, Any]]:
-    """Return what each network of these steps took, by embedding, protocol and kind."""
+    """Return the line of each network, by embedding, protocol and kind: that of most steps."""
     path = settings.work / "cells.jsonl"
-    lines = {}
-    if path.exists():
-        for text in path.read_text().splitlines():
-            line = json.loads(text)
-            if line.get("steps") == settings.steps:
-                lines[line["embedding"], line["protocol"], line["classifier"]] = line
+    lines: dict[tuple[str, str, str], dict[str, Any]] = {}
+    if not path.exists():
+        return lines
+    for text in path.read_text().splitlines():
+        line = json.loads(text)
+        key = (line["embedding"], line["protocol"], line["classifier"])
+        if line["steps"] is not None and line["steps"] >= lines.get(key, {"steps": 0})["steps"]:
+            lines[key] = line
     return lines
 
 
@@ -249,15 +251,15 @@ def page_of(rows: Sequence[Row], content: dict[str, Any], steps: int) -> str:
         steps=steps,
     )
     lines = [
-        f"|  |  | tried on | steps before | accuracy | accuracy, {steps:,} steps | paper | verdict "
+        "|  |  | tried on | steps before | accuracy | steps | accuracy | paper | verdict "
         "| processor minutes |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in rows:
         paper = "-" if row.paper is None else f"{row.paper:.3f}"
         lines.append(
             f"| {EMBEDDINGS[row.embedding]} | {NAMES[row.network]} | {row.tested} "
-            f"| {row.steps_before:,} | {row.before:.3f} "
+            f"| {row.steps_before:,} | {row.before:.3f} | {row.steps:,} "
             f"| {row.accuracy:.3f} [{row.low:.3f}, {row.high:.3f}] "
             f"| {paper} | {row.verdict or '-'} | {row.minutes} |"
         )
@@ -266,7 +268,7 @@ def page_of(rows: Sequence[Row], content: dict[str, Any], steps: int) -> str:
         tested = ", ".join(words for (of, _), words in TESTED.items() if of == protocol)
         lines.append(
             f"| {EMBEDDINGS[embedding]} | {NAMES[network]} | {tested} "
-            "| - | - | not run yet | - | - | - |"
+            "| - | - | - | not run yet | - | - | - |"
         )
     return text + "\n".join(lines) + "\n"
 

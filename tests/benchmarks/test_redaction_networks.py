@@ -4,7 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+from benchmarks.papers import redaction_tab_learners as learners
 from benchmarks.papers.redaction_tab_cells import Group, Settings, prediction_of
 from benchmarks.papers.redaction_tab_learners import fit_network, steps_of
 from benchmarks.papers.redaction_tab_steps import PAPER_STEPS, verdict
@@ -72,3 +74,44 @@ def test_the_papers_steps():
 )
 def test_verdict(low, high, words):
     assert verdict(0.945, low, high) == words
+
+
+@pytest.mark.parametrize("kind", ["mlp", "cnn"])
+def test_an_unfinished_fit_goes_on_where_it_ended(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(learners, "_PASSES_OF_A_STATE", 2)
+    rows = RNG.normal(size=(60, 96))
+    labels = RNG.integers(2, size=60)
+
+    def weights(steps, state):
+        network = fit_network(
+            kind, rows, labels, n_classes=2, seed=0, steps=steps, batch_size=20, state=state
+        )
+        return [part.detach().numpy() for part in network._layers.parameters()]
+
+    whole = weights(14, None)
+    state = tmp_path / "states" / "network.pt"
+    weights(8, state)
+    assert torch.load(state)["step"] == 6
+    resumed = weights(14, state)
+    assert not differ(whole, resumed)
+
+
+def test_a_state_of_more_steps_is_not_used(tmp_path, monkeypatch):
+    monkeypatch.setattr(learners, "_PASSES_OF_A_STATE", 1)
+    state = tmp_path / "network.pt"
+    logits(steps=10, state=state)
+    assert not differ(logits(steps=2, state=state), logits(steps=2))
+
+
+def test_the_convolutional_network_is_the_papers():
+    """The same numbers as one-dimensional convolutions with ReLU before pooling."""
+    layers = learners._cnn(384, 8)
+    first, second = (part for part in layers if isinstance(part, torch.nn.Conv2d))
+    dense = layers[7:]
+    rows = torch.randn(5, 384)
+    hidden = rows[:, None]
+    for part, stride in ((first, 1), (second, 2)):
+        weights = part.weight.squeeze(2)
+        hidden = torch.relu(torch.nn.functional.conv1d(hidden, weights, part.bias, stride))
+        hidden = torch.nn.functional.max_pool1d(hidden, 8, 2)
+    torch.testing.assert_close(layers(rows), dense(hidden))
