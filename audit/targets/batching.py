@@ -62,7 +62,30 @@ def bucket_of(n_tokens: int, n_appended: int = 0) -> int:
         n_appended: tokens that the model itself puts after the row's, such as patches of the page's
             image.
     """
-    return (n_tokens + n_appended) // STEP * STEP + STEP - n_appended
+    return Buckets(n_appended).of(n_tokens)
+
+
+@dataclass(frozen=True)
+class Buckets:
+    """The lengths that rows of a model are padded to.
+
+    Attributes:
+        n_appended: tokens that the model itself puts after a row's.
+        step: buckets are multiples of it, with what is appended: of `STEP`, or of a multiple.
+        n_positions: tokens that the model has a place for; a bucket of `STEP` always fits.
+    """
+
+    n_appended: int = 0
+    step: int = STEP
+    n_positions: int = 0
+
+    def of(self, n_tokens: int) -> int:
+        """Return the padded length of a row of `n_tokens` tokens."""
+        n_all = n_tokens + self.n_appended
+        bucket = n_all // self.step * self.step + self.step - self.n_appended
+        if self.step > STEP and bucket > self.n_positions:
+            return bucket_of(n_tokens, self.n_appended)
+        return bucket
 
 
 def longest_row(max_positions: int, n_appended: int = 0) -> int:
@@ -85,14 +108,14 @@ def in_blocks(rows: torch.Tensor, head: Callable[[torch.Tensor], torch.Tensor]) 
 
 
 def batches(
-    lengths: Sequence[int], batch_tokens: int, n_appended: int = 0
+    lengths: Sequence[int], batch_tokens: int, sizes: Buckets
 ) -> Iterator[tuple[int, list[int]]]:
     """Yield batches of rows of one padded length each.
 
     Args:
         lengths: the number of tokens of each row.
         batch_tokens: padded and appended tokens a batch may hold; at least one row is always taken.
-        n_appended: number of appended tokens, see `bucket_of`.
+        sizes: the lengths that rows are padded to.
 
     Yields:
         The bucket and the indices of the rows in the batch, each index once, in order within its
@@ -100,9 +123,9 @@ def batches(
     """
     buckets: dict[int, list[int]] = defaultdict(list)
     for index, length in enumerate(lengths):
-        buckets[bucket_of(length, n_appended)].append(index)
+        buckets[sizes.of(length)].append(index)
     for bucket, rows in sorted(buckets.items()):
-        size = max(1, batch_tokens // (bucket + n_appended))
+        size = max(1, batch_tokens // (bucket + sizes.n_appended))
         for start in range(0, len(rows), size):
             yield bucket, rows[start : start + size]
 

@@ -19,6 +19,8 @@ from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Progress, Request, Trial, Work
 from audit.measurements import Diagnostic
 from audit.targets import interface
+from audit.targets.encoders.compiling import COMPILED, WORTH_TOKENS
+from audit.targets.encoders.target import EncoderTarget
 from audit.targets.opening import Checkpoint
 from audit.workflows.defended import wrap_target
 from audit.workflows.session import Session
@@ -29,6 +31,8 @@ N_ANSWERS = 64
 N_PER_TRIAL = 16
 """Answers of one trial that are compared, at least where it has so many."""
 MIN_AGREEMENT = 0.99
+COMPILED_ON = "cuda"
+"""Device whose encoders are compiled: on a CPU a batch's shape would change its last bits."""
 ALIKE = 0.01
 """Share, or nats, by which two losses may differ: those of a model that knows anything do by far
 more."""
@@ -56,30 +60,114 @@ def choose_number_format(
         # The weights of a large model are in bfloat16 as they are: there is nothing to compare that
         # with.
         return session.target, getattr(session.target, "diagnostics", ())
+    preflight = _Comparison(session, attack, case, trials, progress)
     rounded = session.target.rounded(number_format)
-    work = Preflight(
-        AttackWork(attack, case, session.options.seed),
-        case.target,
-        wrap_target(session.defense, rounded),
-    )
-    progress.stage(f"{session.stage_of(attack)}: answers in {number_format}", N_ANSWERS)
-    total = 0.0
-    n_answers = 0
-    for trial in _in_turn(trials):
-        ((_, likenesses),) = drive(work, [trial], 1)
-        total += sum(likenesses)
-        n_answers += len(likenesses)
-        progress.advance(len(likenesses))
-        if n_answers >= N_ANSWERS:
-            break
-    if not n_answers:
+    compared = preflight.compare(rounded)
+    if not compared.n_answers:
         # No trial asks the target anything: it is left as it is.
         return session.target, ()
-    meaning = f"share of {n_answers} answers that are alike in {number_format} and in float32"
-    agreement = Diagnostic(f"{number_format} agreement", total / n_answers, meaning)
-    if agreement.value >= MIN_AGREEMENT:
-        return rounded, (agreement,)
-    return session.target, (agreement,)
+    if not compared.agrees:
+        return session.target, (compared.diagnostic,)
+    if not _compiling_pays(session, compared, len(trials)):
+        return rounded, (compared.diagnostic,)
+    compiled = session.target.rounded(COMPILED)
+    try:
+        compiling = preflight.compare(compiled)
+    except Exception:  # noqa: BLE001 (compilers throw whatever they like, and nobody asked for one)
+        return rounded, (compared.diagnostic,)
+    if not compiling.agrees:
+        return rounded, (compared.diagnostic,)
+    return compiled, (compiling.diagnostic,)
+
+
+def _compiling_pays(session: Session, compared: _Compared, n_trials: int) -> bool:
+    """Test whether an attack reads so much that a compiled encoder is faster in the end.
+
+    Args:
+        session: the scan; a number format that somebody named is not changed.
+        compared: the trials that were compared, which tell how much a trial reads.
+        n_trials: number of trials of the attack.
+    """
+    target = session.target
+    if session.options.dtype != "auto" or not isinstance(target, EncoderTarget):
+        return False
+    if target.card.device != COMPILED_ON or target.forward.through_head:
+        return False
+    return compared.n_tokens / compared.n_trials * n_trials >= WORTH_TOKENS
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """How alike a target answers in two number formats.
+
+    Attributes:
+        dtype: the coarser format.
+        alike: sum of how alike each answer is, in [0, 1].
+        n_answers: answers that were compared.
+        n_trials: trials that asked for them.
+        n_tokens: tokens that the target read for them, in all rows.
+    """
+
+    dtype: str
+    alike: float
+    n_answers: int
+    n_trials: int
+    n_tokens: int
+
+    @property
+    def agrees(self) -> bool:
+        """Test whether the coarser format makes no difference."""
+        return self.alike / self.n_answers >= MIN_AGREEMENT
+
+    @property
+    def diagnostic(self) -> Diagnostic:
+        """Return the agreement for the record."""
+        meaning = f"share of {self.n_answers} answers that are alike in {self.dtype} and in float32"
+        return Diagnostic(f"{self.dtype} agreement", self.alike / self.n_answers, meaning)
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """The first trials of an attack, to be asked of the target in another number format.
+
+    Attributes:
+        session: the scan.
+        attack: the attack.
+        case: the target in float32, and the rest of the case.
+        trials: trials of the attack.
+        progress: receiver of the progress.
+    """
+
+    session: Session
+    attack: Attack
+    case: Case
+    trials: Sequence[Trial]
+    progress: Progress
+
+    def compare(self, rounded: Checkpoint) -> _Compared:
+        """Ask the first trials of each stratum in both formats."""
+        session = self.session
+        work = Preflight(
+            AttackWork(self.attack, self.case, session.options.seed),
+            self.case.target,
+            wrap_target(session.defense, rounded),
+        )
+        dtype = rounded.card.dtype
+        self.progress.stage(f"{session.stage_of(self.attack)}: answers in {dtype}", N_ANSWERS)
+        compared = _Compared(dtype, 0.0, 0, 0, 0)
+        for trial in _in_turn(self.trials):
+            ((_, outcome),) = drive(work, [trial], 1)
+            compared = _Compared(
+                dtype,
+                compared.alike + sum(outcome.alike),
+                compared.n_answers + len(outcome.alike),
+                compared.n_trials + 1,
+                compared.n_tokens + outcome.n_tokens,
+            )
+            self.progress.advance(len(outcome.alike))
+            if compared.n_answers >= N_ANSWERS:
+                break
+        return compared
 
 
 def _in_turn(trials: Sequence[Trial]) -> Iterator[Trial]:
@@ -108,13 +196,11 @@ class Preflight(Work):
     rounded: interface.Target
 
     def attempt(self, trial: Trial) -> Attempt:
-        """Attempt a trial until enough answers are compared.
-
-        Its outcome is how alike each of them is, in [0, 1].
-        """
+        """Attempt a trial until enough answers are compared; its outcome is a `Likeness`."""
         attempt = self.work.attempt(trial)
         answers = None
         alike: list[float] = []
+        n_tokens = 0
         with suppress(StopIteration):
             while len(alike) < N_PER_TRIAL:
                 request = attempt.send(answers)
@@ -122,8 +208,34 @@ class Preflight(Work):
                 if request.answerer is self.target:
                     coarse = yield Request(self.rounded, request.queries)
                     alike += map(likeness, request.queries, answers, coarse)
+                    n_tokens += sum(map(count_tokens, request.queries))
         attempt.close()
-        return alike
+        return Likeness(tuple(alike), n_tokens)
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """How alike the answers of a trial are in two number formats.
+
+    Attributes:
+        alike: of each answer, in [0, 1].
+        n_tokens: tokens that the target read for them in one format, in all rows.
+    """
+
+    alike: tuple[float, ...]
+    n_tokens: int
+
+
+def count_tokens(query: object) -> int:
+    """Count the tokens that an encoder reads for a query: a page once for each candidate."""
+    if not isinstance(query, interface.PageQuery):
+        return 0
+    rows = 1
+    if isinstance(query, interface.TrainingLoss):
+        rows = len(query.candidates)
+    if isinstance(query, interface.CompletionLoss):
+        rows = len(query.completions)
+    return rows * len(query.page.ids)
 
 
 def likeness(query: object, exact: Any, coarse: Any) -> float:

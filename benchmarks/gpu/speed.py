@@ -109,8 +109,8 @@ def preflight(case: Case, attack: Reconstruction, trials: Sequence[Trial], work:
     alike = 0.0
     steps = 0
     for _, outcome in drive(Preflight(One(), exact, rounded), trials, 1):
-        alike += sum(outcome)
-        steps += len(outcome)
+        alike += sum(outcome.alike)
+        steps += len(outcome.alike)
         if steps >= (8 if work.tiny else PREFLIGHT):
             break
     return {"alike": alike, "decisions": steps}

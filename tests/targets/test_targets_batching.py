@@ -3,14 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.targets.batching import STEP, batches, bucket_of, longest_row, padded_rows
+from audit.targets.batching import STEP, Buckets, batches, bucket_of, longest_row, padded_rows
 
 
 @given(st.lists(st.integers(1, 600), max_size=60), st.integers(1, 5000), st.integers(0, 300))
 def test_rows_are_grouped_by_their_own_length(
     lengths: list[int], batch_tokens: int, n_appended: int
 ) -> None:
-    made = list(batches(lengths, batch_tokens, n_appended))
+    made = list(batches(lengths, batch_tokens, Buckets(n_appended)))
     assert sorted(row for _, rows in made for row in rows) == list(range(len(lengths)))
     for bucket, rows in made:
         assert rows == sorted(rows)
@@ -28,6 +28,17 @@ def test_a_bucket_is_the_next_one_above_its_row_that_fills_blocks(
     assert (
         padded_rows(bucket_of(n_tokens, n_appended)) <= bucket_of(n_tokens, n_appended) + n_appended
     )
+
+
+@given(st.integers(1, 600), st.integers(0, 300), st.integers(2, 8))
+def test_a_coarse_bucket_is_the_next_one_that_the_model_has_places_for(
+    n_tokens: int, n_appended: int, times: int
+) -> None:
+    step = times * STEP
+    n_positions = bucket_of(600, n_appended)
+    bucket = Buckets(n_appended, step, n_positions).of(n_tokens)
+    assert n_tokens < bucket <= n_positions
+    assert (bucket + n_appended) % step == 0 or bucket == bucket_of(n_tokens, n_appended)
 
 
 @given(st.integers(STEP, 5000), st.integers(0, 300))

@@ -19,6 +19,8 @@ from audit.engine.interface import SILENT
 from audit.errors import UsageError
 from audit.record import Result
 from audit.targets import interface as ask
+from audit.targets.encoders.compiling import COMPILED, COMPILED_STEP
+from audit.targets.encoders.loading import load
 from audit.workflows import number_format
 from audit.workflows.execution import AttackWork
 from audit.workflows.options import ScanOptions, claim_folder
@@ -119,8 +121,8 @@ def test_the_preflight_tells_a_target_from_another_by_what_an_attack_asks(kind):
     def compared(rounded: ask.Target) -> list[float]:
         work = number_format.Preflight(AttackWork(attack, case, 0), case.target, rounded)
         found = dict(drive(work, attack.trials(case), 2))
-        assert all(len(alike) >= 1 for alike in found.values())
-        return [one for alike in found.values() for one in alike]
+        assert all(len(outcome.alike) >= 1 for outcome in found.values())
+        return [alike for outcome in found.values() for alike in outcome.alike]
 
     assert set(compared(case.target)) == {1.0}
     assert np.mean(compared(other.target)) < number_format.MIN_AGREEMENT
@@ -161,3 +163,69 @@ def test_answers_are_alike_where_an_attack_decides_alike(query, exact, coarse, a
 def test_an_unknown_number_format_is_refused(tmp_path):
     with pytest.raises(UsageError, match="no such number format"):
         open_session(ScanOptions(tmp_path, tmp_path, tmp_path, dtype="float8"))
+
+
+@pytest.fixture
+def on_a_gpu(monkeypatch):
+    """Have an encoder's scan choose formats as on a GPU, with a compiler that runs it as it is."""
+    shapes: set[tuple[int, ...]] = set()
+
+    def compile_encoder(encoder: Any) -> Callable[..., Any]:
+        def run(**inputs: Any) -> Any:
+            shapes.add(tuple(inputs["input_ids"].shape))
+            return encoder(**inputs)
+
+        return run
+
+    monkeypatch.setattr("audit.targets.encoders.forward.compile_encoder", compile_encoder)
+    monkeypatch.setattr(number_format, "COMPILED_ON", "cpu")
+    monkeypatch.setattr(number_format, "wanted_format", lambda session: "bfloat16")
+    monkeypatch.setattr(number_format, "MIN_AGREEMENT", 0.0)
+    return shapes
+
+
+def test_an_attack_that_reads_much_on_a_gpu_has_its_encoder_compiled(
+    scanned, on_a_gpu, monkeypatch
+):
+    monkeypatch.setattr(number_format, "WORTH_TOKENS", 1)
+    result = scanned()
+    assert result.dtype == COMPILED
+    assert on_a_gpu
+    for _, bucket in on_a_gpu:
+        assert bucket % COMPILED_STEP == 0
+    names = [diagnostic.name for diagnostic in result.diagnostics]
+    assert f"{COMPILED} agreement" in names
+    assert "bfloat16 agreement" not in names
+
+
+def test_a_short_attack_and_a_format_that_was_asked_for_are_not_compiled(
+    scanned, on_a_gpu, monkeypatch
+):
+    assert scanned().dtype == "bfloat16"
+    monkeypatch.setattr(number_format, "WORTH_TOKENS", 1)
+    assert scanned(dtype="bfloat16").dtype == "bfloat16"
+    assert not on_a_gpu
+
+
+def test_where_the_compiler_fails_the_encoder_runs_as_it_is(scanned, on_a_gpu, monkeypatch):
+    def broken(encoder: Any) -> Callable[..., Any]:
+        def run(**inputs: Any) -> Any:
+            raise RuntimeError("no C compiler")
+
+        return run
+
+    monkeypatch.setattr("audit.targets.encoders.forward.compile_encoder", broken)
+    monkeypatch.setattr(number_format, "WORTH_TOKENS", 1)
+    assert scanned().dtype == "bfloat16"
+
+
+def test_the_tokens_of_a_query_are_those_of_all_its_rows(checkpoints):
+    target = load(checkpoints("layoutlm", "token-classification"))
+    page = target.encode(tiny.documents(1, 0, 0)[0])
+    assert page is not None
+    n_tokens = len(page.ids)
+    tokens = np.array([7, 8, 40])
+    assert number_format.count_tokens(ask.TrainingLoss(page, 2, tokens)) == 3 * n_tokens
+    completions = np.array([[7, 8], [40, 7]])
+    assert number_format.count_tokens(ask.CompletionLoss(page, (2, 3), completions)) == 2 * n_tokens
+    assert number_format.count_tokens(ask.TagProbabilities(page)) == n_tokens

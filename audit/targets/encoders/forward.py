@@ -17,8 +17,16 @@ import torch
 
 from audit.arrays import Floats
 from audit.targets import TABLE
-from audit.targets.batching import Batch, batches, padded_rows, unless_out_of_memory
+from audit.targets.batching import (
+    STEP,
+    Batch,
+    Buckets,
+    batches,
+    padded_rows,
+    unless_out_of_memory,
+)
 from audit.targets.encoded_page import Encoding
+from audit.targets.encoders.compiling import COMPILED, COMPILED_STEP, compile_encoder
 from audit.targets.encoders.families import Family, VisualInputs, on_device
 from audit.targets.encoders.heads import running
 
@@ -35,6 +43,7 @@ Change = Callable[[Sequence[Encoding], torch.Tensor], torch.Tensor]
 """Gives what stands in place of the word embeddings of some pages, (n_pages, n_padded_tokens,
 n_hidden)."""
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+"""Number formats that a scan may be asked for, in PyTorch's words."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +78,8 @@ class Forward:
         device: "cpu", "cuda" or "mps".
         batch_tokens: padded tokens a batch may hold.
         dtype: what matrix products are computed in; sums and layer norms stay in float32
-            (autocast), and so do heads and losses, which run elsewhere.
+            (autocast), and so do heads and losses, which run elsewhere. `COMPILED`: the encoder is
+            compiled too, but for gradients and under heads that call it.
         through_head: let the model call its encoder, for heads that give it something of their own
             (the global attention of Longformer); what the head itself makes of it is thrown away.
     """
@@ -88,6 +98,12 @@ class Forward:
         # CUDA kernels depend on the number of rows, so there it is always the same.
         self.fixed_rows = self.device != "cpu"
         self._encoder = getattr(self.model, self.family.encoder)
+        self._compiled: Callable[..., Any] | None = None
+        self._step = STEP
+        if self.dtype == COMPILED and not self.through_head:
+            self._compiled = compile_encoder(self._encoder)
+            self._step = COMPILED_STEP
+        self._autocast = torch.bfloat16 if self.dtype == COMPILED else DTYPES[self.dtype]
         self.words = self._encoder.get_input_embeddings()
         # What a backward pass needs of a row, compared with a forward pass: the states of all
         # layers, not of one.
@@ -188,7 +204,9 @@ class Forward:
         Yields:
             Each batch, once its pass is started.
         """
-        waiting: Rows = deque(batches(lengths, self.batch.size // cost, self._n_appended))
+        n_positions = self.family.n_positions(self.model.config)
+        sizes = Buckets(self._n_appended, self._step, n_positions)
+        waiting: Rows = deque(batches(lengths, self.batch.size // cost, sizes))
         batch = self._prepare_next(waiting, page_of, cost)
         while batch is not None:
             outcome = unless_out_of_memory(partial(run, batch))
@@ -229,7 +247,7 @@ class Forward:
 
     def _encode(self, inputs: dict[str, torch.Tensor], bucket: int) -> torch.Tensor:
         """Return the encoder's last hidden states in float32, without most appended tokens."""
-        with torch.autocast(self.device, DTYPES[self.dtype], enabled=self.dtype != "float32"):
+        with torch.autocast(self.device, self._autocast, enabled=self.dtype != "float32"):
             states = self._last_states(inputs)
         # Of tokens that the model appended, only as many go on as fill the last block of the
         # text's.
@@ -238,7 +256,11 @@ class Forward:
     def _last_states(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
         """Return the last hidden states that the encoder gives, run alone or under its head."""
         if not self.through_head:
-            states: torch.Tensor = self._encoder(**inputs).last_hidden_state
+            encoder: Callable[..., Any] = self._encoder
+            # Gradients are taken at a hook within the encoder, which a compiled one has not.
+            if self._compiled is not None and not torch.is_grad_enabled():
+                encoder = self._compiled
+            states: torch.Tensor = encoder(**inputs).last_hidden_state
             return states
         with outputs_of(self._encoder) as seen:
             self.model(**inputs)
