@@ -78,6 +78,13 @@ SPEED = (
         "benchmarks.gpu.speed",
         "measure_attack",
     ),
+    Piece(
+        "speed-ways",
+        "a block of that attack by one worker and two, with a plain and a compiled encoder, and "
+        "without its passes",
+        "benchmarks.gpu.ways",
+        "measure_ways",
+    ),
 )
 
 
