@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from audit.attacks.fields import field_of
 from audit.attacks.interface import AUDITED
 from audit.attacks.measuring import Streams
 from audit.attacks.reconstruction import Reconstruction
-from audit.attacks.reconstruction.methods import best, read_shots
+from audit.attacks.reconstruction.methods import Shot, best, read_shots
 from audit.case import Case
 from audit.corpus.documents import Split
 from audit.engine.interface import Json, Trial
@@ -39,6 +40,13 @@ from benchmarks.calibration.excess_area import area_interval, excess_area
 SHARES = {"acc_at_1": 0.01, "acc_at_5": 0.05, "acc_at_100": 1.0}
 """The shares p at which table 5 prints AccAt(p)."""
 PLAYERS = ("attack", "baseline")
+Choice = Callable[[Sequence[Shot]], tuple[Shot, float]]
+"""How the most plausible attempt is chosen: the attempt and its score, larger = more plausible."""
+CHOICES: Mapping[str, Choice] = {
+    "attack": partial(best, with_target=True),
+    "baseline": partial(best, with_target=False),
+}
+"""By player: that of the product."""
 EPSILON = 0.01
 """Keeps the ratios of IpF bounded; the paper gives none."""
 
@@ -125,20 +133,20 @@ class Fields:
         )
 
 
-def fields_of(outcomes: Sequence[Json], documents: Sequence[str]) -> Fields:
+def fields_of(
+    outcomes: Sequence[Json], documents: Sequence[str], choices: Mapping[str, Choice] = CHOICES
+) -> Fields:
     """Return the outcomes of one split as columns, the first of equally plausible attempts chosen.
 
     Args:
         outcomes: see `Reconstruction.attempt`.
         documents: of the fields, in the same order.
+        choices: how each player's attempt is chosen.
     """
     columns: dict[str, dict[str, Floats]] = {"score": {}, "exact": {}, "hamming": {}, "first": {}}
     truths = [outcome["truth"] for outcome in outcomes]
     for player in PLAYERS:
-        chosen = [
-            best(read_shots(outcome[player]), with_target=player == "attack")
-            for outcome in outcomes
-        ]
+        chosen = [choices[player](read_shots(outcome[player])) for outcome in outcomes]
         found = [list(shot.tokens) for shot, _ in chosen]
         columns["score"][player] = np.array([score for _, score in chosen])
         columns["exact"][player] = np.array(
@@ -158,6 +166,36 @@ def fields_of(outcomes: Sequence[Json], documents: Sequence[str]) -> Fields:
     return Fields(cluster, np.array([outcome["reached"] for outcome in outcomes], bool), **columns)
 
 
+def rows_by_split(
+    attack: Reconstruction,
+    case: Case,
+    trials: Sequence[Trial],
+    outcomes: Sequence[Json],
+    choices: Mapping[str, Choice] = CHOICES,
+) -> dict[Split, Fields]:
+    """Return the fields of usual length by split; a split of a single document is left out.
+
+    Args:
+        attack: with the parameters of the scan.
+        case: what was attacked.
+        trials: those that were tried.
+        outcomes: theirs, in the same order.
+        choices: how each player's attempt is chosen.
+    """
+    fields = [field_of(case, trial, attack.min_tokens, attack.max_tokens) for trial in trials]
+    rows: dict[Split, Fields] = {}
+    for split in AUDITED:
+        of_split = []
+        documents = []
+        for field, outcome in zip(fields, outcomes, strict=True):
+            if field.length == "usual" and field.document.split == split:
+                of_split.append(outcome)
+                documents.append(field.document.id)
+        if len(set(documents)) > 1:
+            rows[split] = fields_of(of_split, documents, choices)
+    return rows
+
+
 def numbers_of(
     attack: Reconstruction, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], seed: int
 ) -> dict[str, Number]:
@@ -174,17 +212,7 @@ def numbers_of(
         seed: of the scan.
     """
     streams = Streams(np.random.default_rng([seed, *attack.name.encode()]))
-    fields = [field_of(case, trial, attack.min_tokens, attack.max_tokens) for trial in trials]
-    rows: dict[Split, Fields] = {}
-    for split in AUDITED:
-        of_split = []
-        documents = []
-        for field, outcome in zip(fields, outcomes, strict=True):
-            if field.length == "usual" and field.document.split == split:
-                of_split.append(outcome)
-                documents.append(field.document.id)
-        if len(set(documents)) > 1:
-            rows[split] = fields_of(of_split, documents)
+    rows = rows_by_split(attack, case, trials, outcomes)
     found: dict[str, Interval] = {}
     for split, columns in rows.items():
         found.update(_ranked(split, columns, streams))
