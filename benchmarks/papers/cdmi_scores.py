@@ -53,7 +53,7 @@ HERE = Path(__file__).parent / "cdmi_scores"
 N_PIECES = 1_500
 """Learned entries of the vocabulary."""
 PUBLIC_EPOCHS = 20
-EPOCH = 40
+EPOCH = 60
 """The checkpoint that is attacked: the last one."""
 PRIVATE = Recipe(epochs=EPOCH, learning_rate=1e-3, batch_size=8, mask_probability=0.3)
 PUBLIC = replace(PRIVATE, epochs=PUBLIC_EPOCHS)
@@ -133,7 +133,9 @@ def choice_by(score: Score) -> dict[str, Choice]:
 # Numbers
 
 
-def rise_of(rows: Fields, player: str, rng: np.random.Generator) -> Interval | None:
+def rise_of(
+    rows: Fields, player: str, rng: np.random.Generator, n_resamples: int = 10_000
+) -> Interval | None:
     """Compute AccAt(5 %) - AccAt(100 %) with its interval: BCa over receipts, each ranked anew.
 
     None where no resample differs, as without any hit.
@@ -152,7 +154,15 @@ def rise_of(rows: Fields, player: str, rng: np.random.Generator) -> Interval | N
 
     sizes = np.bincount(rows.cluster)
     units = [np.eye(sizes.size)]
-    return bootstrap(units, rises, rng, n=hits.size, limits=(-1.0, 1.0), sizes=[sizes])
+    return bootstrap(
+        units,
+        rises,
+        rng,
+        n_resamples=n_resamples,
+        n=hits.size,
+        limits=(-1.0, 1.0),
+        sizes=[sizes],
+    )
 
 
 def is_shown(rise: Interval) -> bool:

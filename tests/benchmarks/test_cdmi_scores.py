@@ -64,6 +64,10 @@ def test_the_filter_takes_another_attempt_with_another_score():
     assert exact == {"largest gap": [0.0], "largest ratio": [1.0]}
 
 
+def rise(rows, seed=0):
+    return cdmi_scores.rise_of(rows, "attack", np.random.default_rng(seed), n_resamples=1_000)
+
+
 def ranked(scores, hits, cluster=None):
     """Fields of which the attack has these scores and hits."""
     columns = {"attack": np.array(scores, float)}
@@ -75,22 +79,20 @@ def ranked(scores, hits, cluster=None):
 def test_a_rise_is_the_share_of_the_first_twentieth_less_that_of_all():
     """Two fields of 40 are the first twentieth; 4 of 40 are exact, and two of these come first."""
     hits = [1, 1, *[0] * 36, 1, 1]
-    rise = cdmi_scores.rise_of(ranked(range(40, 0, -1), hits), "attack", np.random.default_rng(0))
-    assert rise is not None
-    assert rise.value == pytest.approx(1 - 0.1)
-    assert rise.low <= rise.value <= rise.high
+    found = rise(ranked(range(40, 0, -1), hits))
+    assert found is not None
+    assert found.value == pytest.approx(1 - 0.1)
+    assert found.low <= found.value <= found.high
 
 
 def test_a_score_without_information_has_no_rise():
     """All fields are tied: the first are expected to be as good as all."""
     hits = [1, 0, 0, 0] * 10
-    rise = cdmi_scores.rise_of(ranked([0] * 40, hits), "attack", np.random.default_rng(0))
-    assert rise is None
+    assert rise(ranked([0] * 40, hits)) is None
 
 
 def test_no_hit_gives_no_rise():
-    rise = cdmi_scores.rise_of(ranked(range(40), [0] * 40), "attack", np.random.default_rng(0))
-    assert rise is None
+    assert rise(ranked(range(40), [0] * 40)) is None
 
 
 def test_a_rise_of_many_good_fields_is_shown_and_that_of_one_is_not():
@@ -104,8 +106,8 @@ def test_a_rise_of_many_good_fields_is_shown_and_that_of_one_is_not():
     weak[200:210] = 1
     order = rng.permutation(400)
     scores = np.arange(400, 0, -1)
-    shown = cdmi_scores.rise_of(ranked(scores, good, cluster[order]), "attack", rng)
-    open_still = cdmi_scores.rise_of(ranked(scores, weak, cluster[order]), "attack", rng)
+    shown = rise(ranked(scores, good, cluster[order]))
+    open_still = rise(ranked(scores, weak, cluster[order]))
     assert shown is not None
     assert open_still is not None
     assert cdmi_scores.is_shown(shown)
