@@ -418,7 +418,11 @@ def _cnn(n_dimensions: int, n_classes: int) -> nn.Module:
         *_dense((width, width, width // 2, width // 4, width // 8)),
         nn.Linear(width // 8, n_classes),
     )
-    return layers.to(memory_format=torch.channels_last)
+    for layer in layers:
+        if isinstance(layer, nn.Conv2d):
+            last = layer.weight.data.contiguous(memory_format=torch.channels_last)
+            layer.weight.data = last
+    return layers
 
 
 def _dense(widths: tuple[int, ...]) -> list[nn.Module]:

@@ -259,8 +259,8 @@ def _reason(name: str, paper: float, values: Sequence[float]) -> str:
     if name in ("mlp", "cnn"):
         return (
             f"{said}, and testing on training samples, as the notebook's loader does, {training - flawed:+.3f} to "
-            f"{training:.3f}; {paper - training:+.3f} is left: in the paper's 200 epochs, few steps of so few samples, "
-            "the network does not learn even what it is fitted on; and the embedder is a smaller one."
+            f"{training:.3f}; {paper - training:+.3f} is left: 200 epochs of so few samples "
+            "are fewer steps ([with the paper's number of steps](steps.md)), and the embedder is a smaller one."
         )
     return (
         f"{said}; {left:+.3f} is left to what else differs: the embedder (384 dimensions for 768), fewer samples, one "
