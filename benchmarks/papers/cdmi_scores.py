@@ -353,9 +353,10 @@ def write_page() -> None:
     tables = {}
     for epoch in EPOCHS:
         path = HERE / f"epoch-{epoch}.scores.json"
-        found = json.loads(path.read_text()) if path.exists() else None
-        for split, name in SIDES.items() if found else ():
-            tables[f"epoch {epoch}, {name}"] = table(found, split)
+        if path.exists():
+            found = json.loads(path.read_text())
+            for split, name in SIDES.items():
+                tables[f"epoch {epoch}, {name}"] = table(found, split)
     put_tables(HERE / "README.md", tables)
 
 

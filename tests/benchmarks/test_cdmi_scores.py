@@ -112,3 +112,20 @@ def test_a_rise_of_many_good_fields_is_shown_and_that_of_one_is_not():
     assert open_still is not None
     assert cdmi_scores.is_shown(shown)
     assert not cdmi_scores.is_shown(open_still)
+
+
+def test_an_outcome_with_a_right_attempt_has_it_first():
+    right = {"truth": [3, 4], "attack": [RARE.as_json(), PLAIN.as_json()]}
+    wrong = {"truth": [3, 9], "attack": [RARE.as_json(), PLAIN.as_json()]}
+    assert cdmi_scores.truth_first(right)["attack"] == [PLAIN.as_json(), RARE.as_json()]
+    assert cdmi_scores.truth_first(wrong) == wrong
+
+
+def test_the_papers_rows_are_those_of_its_table_5():
+    with_images, without = cdmi_scores.paper_lines()
+    assert [*map(str.strip, with_images.split("|")[2:7])] == [
+        "*0.225*", "*0.032*", "*0.193*", "*0.070*", "*0.191*",
+    ]  # fmt: skip
+    assert [*map(str.strip, without.split("|")[2:7])] == [
+        "*0.075*", "*0.020*", "*0.055*", "*0.036*", "*0.104*",
+    ]  # fmt: skip
