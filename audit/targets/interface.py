@@ -248,6 +248,13 @@ class RowLoss(AnswerLoss):
     """
 
 
+class PageEndLoss(AnswerLoss):
+    """The log-probability of each token of `answer` behind the page's last word.
+
+    The page has a word. The question is not asked, and no token ends the answer.
+    """
+
+
 class Target(Protocol):
     """A checkpoint as an attacker sees it. A defense that wraps a target implements this too.
 

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from audit.arrays import Bools, Floats
+from audit.attacks.membership.by_name import chosen_scores
 from audit.attacks.people import count_recognised, people_of
 from audit.corpus.documents import Corpus
 from audit.measurements import Estimate, Measurement
@@ -28,7 +29,6 @@ from benchmarks.papers.people_by_name_models import FAMILIES, Family, ask_names,
 from benchmarks.papers.people_by_name_report import tables
 from benchmarks.papers.people_by_name_scores import (
     area_of,
-    chosen_scores,
     folds_of,
     gain_of,
     judged_people,

@@ -14,22 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audit.arrays import Bools, Floats, Ints
+from audit.attacks.membership.by_name import is_full_name
 from audit.attacks.people import FALSE_ALARMS, NAMES_OF_PEOPLE, People, people_of
 from audit.corpus.documents import Corpus, Document, Entity
 from audit.corpus.folding import fold
 from audit.stats.intervals import join_groups
 from audit.stats.roc import auc, auc_interval
 
-TITLES = frozenset({"mr", "ms"})
 FOLDS = 2
 RESAMPLES = 500
-
-
-def is_full_name(name: str) -> bool:
-    """Tell whether a name is a first name and a surname, without initial or title."""
-    first, _, last = name.partition(" ")
-    is_short = first.endswith(".") or first.lower() in TITLES
-    return bool(last) and " " not in last and not is_short
 
 
 def judged_people(corpus: Corpus, seed: int) -> dict[str, str]:
@@ -97,35 +90,6 @@ def page_scores(corpus: Corpus, judged: Iterable[str], of_documents: Mapping[str
 
 
 # Prompts
-
-
-def best_prompt(scores: Floats, member: Bools) -> int:
-    """Return the prompt with the largest area, the first of equal ones.
-
-    Args:
-        scores: (n_people, n_prompts).
-        member: whether a person's documents were trained on, (n_people,).
-    """
-    areas = [auc(column[member], column[~member]) for column in scores.T]
-    return int(np.argmax(areas))
-
-
-def chosen_scores(scores: Floats, member: Bools, folds: Ints) -> Floats:
-    """Score each person by the prompt that is the best on the people of the other folds.
-
-    Args:
-        scores: (n_people, n_prompts).
-        member: whether a person's documents were trained on, (n_people,).
-        folds: (n_people,).
-
-    Returns:
-        Shape (n_people,).
-    """
-    chosen = np.empty(len(scores))
-    for number in np.unique(folds):
-        here = folds == number
-        chosen[here] = scores[here, best_prompt(scores[~here], member[~here])]
-    return chosen
 
 
 def folds_of(member: Bools, seed: int) -> Ints:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
+from audit.attacks.membership import by_name
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Task, Word
 from benchmarks.papers import people_by_name_report as report
 from benchmarks.papers import people_by_name_scores as scores
@@ -37,14 +38,6 @@ def corpus_of(*documents):
 
 
 # People
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("Ada Bell", True), ("Ms Bell", False), ("A. Bell", False), ("Bell", False)],
-)
-def test_a_full_name_has_no_title_and_no_initial(name, expected):
-    assert scores.is_full_name(name) is expected
 
 
 def test_people_of_both_sides_are_not_judged_and_others_keep_their_names():
@@ -86,7 +79,7 @@ def test_a_person_has_the_largest_score_of_the_pages():
 def test_the_best_prompt_is_that_with_the_largest_area():
     member = np.array([True, True, False, False])
     by_prompt = np.array([[1.0, 5.0], [2.0, 4.0], [1.5, 1.0], [3.0, 0.0]])
-    assert scores.best_prompt(by_prompt, member) == 1
+    assert by_name.best_prompt(by_prompt, member) == 1
 
 
 def test_each_fold_takes_the_prompt_that_is_best_on_the_other():
@@ -94,18 +87,18 @@ def test_each_fold_takes_the_prompt_that_is_best_on_the_other():
     folds = np.array([0, 0, 1, 1])
     # Prompt 0 is right in fold 0 alone, prompt 1 in fold 1 alone.
     by_prompt = np.array([[9.0, 1.0], [0.0, 2.0], [3.0, 8.0], [4.0, 0.0]])
-    assert scores.chosen_scores(by_prompt, member, folds).tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert by_name.chosen_scores(by_prompt, member, folds).tolist() == [1.0, 2.0, 3.0, 4.0]
 
 
 def test_what_a_person_scores_never_chooses_that_persons_prompt(rng):
     member = np.arange(40) % 2 == 0
     folds = scores.folds_of(member, 3)
     by_prompt = rng.normal(size=(40, 8))
-    before = scores.chosen_scores(by_prompt, member, folds)
+    before = by_name.chosen_scores(by_prompt, member, folds)
     for person in range(40):
         changed = by_prompt.copy()
         changed[person] += np.arange(8) * 100
-        after = scores.chosen_scores(changed, member, folds)
+        after = by_name.chosen_scores(changed, member, folds)
         same_fold = (folds == folds[person]) & (np.arange(40) != person)
         assert np.array_equal(before[same_fold], after[same_fold])
         prompt = np.flatnonzero(by_prompt[person] == before[person])[0]

@@ -26,7 +26,14 @@ from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample, TokenReader
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.answering.words_reader import text_of_words
-from audit.targets.interface import Answer, AnswerLoss, FillMask, RowLoss, TrainingLoss
+from audit.targets.interface import (
+    Answer,
+    AnswerLoss,
+    FillMask,
+    PageEndLoss,
+    RowLoss,
+    TrainingLoss,
+)
 
 LONGEST = 16
 QUESTIONS = ("What?", "What is the total?", "Who!", "date")
@@ -185,6 +192,23 @@ def test_a_decoders_row_has_a_loss_of_page_question_and_answer_whatever_is_besid
     sample = Sample(TAUGHT[0].view, TAUGHT[0].question, TAUGHT[0].answer)
     assert len(found[0]) == int(target.reader.taught([sample])["attention_mask"].sum()) - 1
     assert RowLoss not in opened("t5").answers
+
+
+@pytest.mark.parametrize("name", ["qwen2", "gpt2"])
+def test_a_decoder_gives_the_loss_of_words_behind_a_page_as_in_the_row_of_the_longer_page(
+    name, opened
+):
+    target = opened(name)
+    shorter = PageView((Word("Signed"), Word("by")))
+    longer = PageView((*shorter.words, Word("Ada"), Word("Bell")))
+    losses = target.ask([PageEndLoss(shorter, "", end) for end in ("Ada Bell", "Ada")])
+    (row,) = target.ask([RowLoss(longer, "", "")])
+    reader = target.reader
+    before = reader.taught([Sample(shorter, "", "Ada Bell", at_page_end=True)])["labels"][0]
+    first = int((before != -100).nonzero()[0])
+    np.testing.assert_allclose(row[first - 1 :][: len(losses[0])], losses[0], atol=1e-5)
+    np.testing.assert_allclose(losses[0][: len(losses[1])], losses[1], atol=1e-5)
+    assert PageEndLoss not in opened("t5").answers
 
 
 def test_the_white_space_of_a_text_is_kept():

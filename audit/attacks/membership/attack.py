@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -24,6 +24,14 @@ from audit.attacks.interface import (
 )
 from audit.attacks.measuring import DOCUMENTS
 from audit.attacks.membership import documents, innocence, mixture, scores
+from audit.attacks.membership.by_name import (
+    N_PROMPTS,
+    ask_by_name,
+    asks_by_name,
+    evidence_by_name,
+    measure_by_name,
+    people_asked_for,
+)
 from audit.attacks.membership.reading import READS_CLOSE, examine_reading
 from audit.attacks.people import count_recognised
 from audit.attacks.score_figures import LOW, TwoSides, rank_scores
@@ -54,13 +62,18 @@ class MembershipInference(Attack):
     loss of a masked language model is the mean over hidden tokens of fixed masks, the same for
     every model (Mireshghallah et al. 2022; see `documents.masks_of`).
 
+    Decoders of text are asked for people by name besides, without a limit (see `by_name`).
+
     Attributes:
         n_masks: number of masks of a page, for masked language models.
+        n_prompts: number of prompts behind which a decoder is asked for a name; 0: it is not asked,
+            as no limit is held against that.
         two_sided: whether documents that the model treats worse than unseen ones are counted, as
             for `forget-check`.
     """
 
     n_masks: Annotated[int, Field(ge=1)] = documents.N_MASKS
+    n_prompts: Annotated[int, Field(ge=0, le=N_PROMPTS)] = N_PROMPTS
     two_sided: bool = False
 
     name: ClassVar[str] = "membership"
@@ -80,6 +93,13 @@ class MembershipInference(Attack):
                 Reason("weak", f"no reference: {documents.NO_REFERENCE}", GIVE_REFERENCE)
             )
         return reasons
+
+    def parameters_on(self, case: Case) -> dict[str, Any]:
+        """Return the parameters, without the prompts of names where no name is asked for."""
+        parameters = asdict(self)
+        if not asks_by_name(case):
+            del parameters["n_prompts"]
+        return parameters
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """Count the documents that are compared.
@@ -109,7 +129,7 @@ class MembershipInference(Attack):
         return [Trial(document.id, document.id, document.split) for document in scorable]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
-        """Ask each model for its loss of the document."""
+        """Ask each model for its loss of the document, and for a person whom it names."""
         document = case.corpus.document(trial.cluster)
         target = yield from documents.query_document(
             case, case.target, document, self.n_masks, whole=True
@@ -120,7 +140,12 @@ class MembershipInference(Attack):
         reference = yield from self._ask_losses(
             case, documents.reference_of(case)[1], document, whole=True
         )
-        return {"target": target, "splits": splits, "reference": reference}
+        outcome = {"target": target, "splits": splits, "reference": reference}
+        if self.n_prompts and asks_by_name(case):
+            person = people_asked_for(case.corpus).get(document.id)
+            if person is not None:
+                outcome["by_name"] = yield from ask_by_name(case, person.name, self.n_prompts)
+        return outcome
 
     def _ask_losses(
         self, case: Case, models: Sequence[Target], document: Document, *, whole: bool = False
@@ -174,8 +199,11 @@ class MembershipInference(Attack):
         partly_forgotten: tuple[Check, ...] = ()
         if self.two_sided:
             partly_forgotten = mixture.check_mixture(mixture.sides_of(scored, counted))
+        by_name, named_people = measure_by_name(case, trials, outcomes)
+        recognised = count_recognised(case.corpus, scored.ids, _scores_by_ending(scored))
         result = replace(
             measured,
+            measurements=(*measured.measurements, *by_name),
             counts=text_of(self.name).count(counts),
             checks=(
                 *check_reference_membership(case, scored, blind),
@@ -185,7 +213,7 @@ class MembershipInference(Attack):
             ),
             conditions=reading.conditions,
             controls=reference_controls(scored, measured.methods, blind),
-            people=count_recognised(case.corpus, scored.ids, _scores_by_ending(scored)),
+            people=(*recognised, *named_people),
             coverage=(
                 Coverage(
                     "all", int(scored.member.sum()), len(case.corpus.of("member")), "documents"
@@ -198,7 +226,7 @@ class MembershipInference(Attack):
     def evidence(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]
     ) -> Iterator[Evidence]:
-        """Yield every score of a member or held-out document, and its rank.
+        """Yield every score of a member or held-out document, and its rank; then people by name.
 
         Rank 1 is most like a member.
         """
@@ -219,6 +247,7 @@ class MembershipInference(Attack):
                 "scores": document_scores,
                 "ranks": document_ranks,
             }
+        yield from evidence_by_name(case.corpus, trials, outcomes)
         for name, column in _areas(scored).items():
             yield name, UnitScores(scored.ids, scored.ids, scored.member, column, "auc")
 

@@ -228,7 +228,7 @@ def left_out(case: Case, document: Document) -> str | None:
     """Return why a document cannot be scored (one of `REASONS`); None when it can."""
     kind = loss_kind(case.target)
     if kind == "answers":
-        return None if _answered_questions(document) else "no question"
+        return None if answered_questions(document) else "no question"
     if kind == "masks":
         return None if maskable(case.target, document) is not None else "nothing to read"
     page = case.token_target.encode(document)
@@ -298,7 +298,7 @@ def _query_answers(
     """Ask for the loss of each answered question of a document: (n_questions,), nats a token."""
     queries = [
         query(view, question.question, question.answers[0])
-        for question in _answered_questions(document)
+        for question in answered_questions(document)
     ]
     answers: list[Floats] = yield from ask_all(model, queries)
     return np.array([-tokens.mean() for tokens in answers])
@@ -325,7 +325,7 @@ def query_page(
     return float((yield from ask(model, TrainingLoss(page, 0, page.ids[:1])))[0])
 
 
-def _answered_questions(document: Document) -> list[Question]:
+def answered_questions(document: Document) -> list[Question]:
     """List the questions of a document that have an answer.
 
     Its first accepted one is what models are trained on.

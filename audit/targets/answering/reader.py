@@ -36,6 +36,7 @@ class Sample:
         encoded: the page as the model's encoder saw it, (n_patches, n_hidden), for a
             `PictureReader`; or `Begun`; None: not yet.
         whole: whether the tokens before the answer have labels too, for a reader of `whole_rows`.
+        at_page_end: whether the answer stands behind the page's last word, for such a reader.
     """
 
     view: PageView
@@ -44,6 +45,7 @@ class Sample:
     tokens: tuple[int, ...] | None = None
     encoded: Any = None
     whole: bool = False
+    at_page_end: bool = False
 
 
 class Begun(NamedTuple):

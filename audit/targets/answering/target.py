@@ -183,7 +183,7 @@ class AnsweringTarget(batched.RowTarget):
         if isinstance(reader, reading.TokenReader):
             self.answers |= {interface.TrainingLoss}
         if reader.whole_rows:
-            self.answers |= {interface.RowLoss}
+            self.answers |= {interface.RowLoss, interface.PageEndLoss}
         self.rows = Batch(batch_rows or batched.rows_for(reader, card.device))
         self._shares = batched.share(reader)
         self._ends = reader.ends | reading.ids_of(model.generation_config.eos_token_id)
@@ -257,6 +257,7 @@ class AnsweringTarget(batched.RowTarget):
             interface.Answer: self._replies,
             interface.AnswerLoss: self._log_probabilities,
             interface.RowLoss: self._log_probabilities,
+            interface.PageEndLoss: self._log_probabilities,
             # One query at a time, for memory.
             interface.TrainingLoss: lambda queries: [*map(self._candidate_losses, queries)],
         }
@@ -272,11 +273,13 @@ class AnsweringTarget(batched.RowTarget):
 
     def _log_probabilities(self, queries: Sequence[interface.AnswerLoss]) -> list[Floats]:
         """Return log-probabilities of the tokens of each true answer, or of whole rows."""
-        of_rows = interface.type_asked(self, queries) is interface.RowLoss
-        samples = [
-            reading.Sample(query.view, query.question, query.answer, whole=of_rows)
-            for query in queries
-        ]
+        kind = interface.type_asked(self, queries)
+        of_rows = kind is interface.RowLoss
+        at_page_end = kind is interface.PageEndLoss
+        samples: list[reading.Sample] = []
+        for query in queries:
+            sample = reading.Sample(query.view, query.question, query.answer)
+            samples.append(replace(sample, whole=of_rows, at_page_end=at_page_end))
         return self._each(samples, self.score_answers)
 
     def _candidate_losses(self, query: interface.TrainingLoss) -> Floats:

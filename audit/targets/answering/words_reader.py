@@ -178,6 +178,7 @@ class DecoderReader(reading.Reader):
             self._system = [{"role": "system", "content": system}]
             self._check_system(system)
         self._spelled = lru_cache(ROWS_KEPT)(self._spell)
+        self._spelled_at_page_end = lru_cache(ROWS_KEPT)(self._spell_at_page_end)
 
     def _tokens_before(self, text: str) -> list[int]:
         """Return the special tokens that the row needs before a prompt.
@@ -242,7 +243,8 @@ class DecoderReader(reading.Reader):
 
     def _tokens(self, sample: reading.Sample) -> tuple[list[int], list[int]]:
         """Return the tokens of a sample's prompt, and of its answer with its end, if it has one."""
-        return self._spelled(sample.view.words, sample.question, sample.answer, self.max_new_tokens)
+        spell = self._spelled_at_page_end if sample.at_page_end else self._spelled
+        return spell(sample.view.words, sample.question, sample.answer, self.max_new_tokens)
 
     def _spell(
         self, words: tuple[Word, ...], question: str, answer: str | None, most: int
@@ -262,6 +264,21 @@ class DecoderReader(reading.Reader):
         if answer is None:
             return tokens, []
         return tokens, self._ended(after)[:most]
+
+    def _spell_at_page_end(
+        self, words: tuple[Word, ...], question: str, answer: str | None, most: int
+    ) -> tuple[list[int], list[int]]:
+        """Return the tokens up to the page's last word, and of the answer behind it."""
+        plain_question = self._plain(question, self.max_tokens // 4)
+        text = self._fitting(self._plain(text_of_words(words)), plain_question)
+        head = self._render(TEXT, plain_question, None).partition(TEXT)[0]
+        before, after = reading.continued(
+            self.tokenizer, head + text, f" {self._plain(answer or '')}"
+        )
+        tokens = [*self._start, *before]
+        if answer is None:
+            return tokens, []
+        return tokens, after[:most]
 
     def _ended(self, answer: list[int]) -> list[int]:
         """Return the answer's tokens up to its end token, which is added where it lacks.
