@@ -60,7 +60,8 @@ PAGE = """# The paper's networks with the paper's number of steps
 The paper trains its networks for {epochs} epochs on {paper_training:,} samples, in batches of 100.
 That makes {paper_steps:,} steps.
 [Ours](README.md#how-much-of-the-papers-numbers-is-protocol) had {epochs} epochs of fewer samples:
-the *steps before*. Here they take {steps:,} steps.
+the *steps before*. Here they are to take {steps:,} steps. A network that was stopped early goes on
+from its last state when the script is run again.
 Samples, networks, learning rates and seeds are the same. Each row has one draw or fold.
 
 **The question, fixed before the first run.** Does the paper's number lie in the 95 % interval of
@@ -175,7 +176,9 @@ def rows_of(settings: Settings) -> Iterable[Row]:
                 continue
             accuracy = measured.accuracy
             paper = _paper(embedding, network, tested)
-            words = None if paper is None else verdict(paper, accuracy.low, accuracy.high)
+            words = None
+            if paper is not None:
+                words = verdict(paper, accuracy.low, accuracy.high, line["steps"])
             yield Row(
                 embedding=embedding,
                 protocol=protocol,
@@ -232,8 +235,10 @@ def _before(
     raise KeyError(f"results.json has no row of {wanted}")
 
 
-def verdict(paper: float, low: float, high: float) -> str:
-    """Say whether a number of the paper lies in our interval."""
+def verdict(paper: float, low: float, high: float, steps: int) -> str:
+    """Say whether a number of the paper lies in our interval, after as many steps as the paper's."""
+    if steps < PAPER_STEPS:
+        return "undecided: stopped early"
     if high < paper:
         return "not reached"
     if low > paper:

@@ -69,11 +69,16 @@ def test_the_papers_steps():
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "words"),
-    [(0.9, 0.99, "reached"), (0.8, 0.9, "not reached"), (0.96, 0.99, "surpassed")],
+    ("low", "high", "steps", "words"),
+    [
+        (0.9, 0.99, PAPER_STEPS, "reached"),
+        (0.8, 0.9, PAPER_STEPS, "not reached"),
+        (0.96, 0.99, PAPER_STEPS, "surpassed"),
+        (0.8, 0.9, PAPER_STEPS - 1, "undecided: stopped early"),
+    ],
 )
-def test_verdict(low, high, words):
-    assert verdict(0.945, low, high) == words
+def test_verdict(low, high, steps, words):
+    assert verdict(0.945, low, high, steps) == words
 
 
 @pytest.mark.parametrize("kind", ["mlp", "cnn"])
