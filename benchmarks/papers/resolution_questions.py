@@ -39,7 +39,7 @@ READING = {
     "towns": build_questions.PRETRAINING,
     "towns and numbers": replace(build_questions.PRETRAINING, epochs=14),
 }
-"""What each design teaches first: as the sample does, or twice as many questions in as many steps."""
+"""What each design teaches first: as the sample, or twice as many questions in as many steps."""
 CONTEXTS = ("exact",)
 MACHINE = "2-core CPU, one thread"
 
