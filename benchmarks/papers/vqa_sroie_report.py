@@ -6,9 +6,11 @@ import platform
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from audit.measurements import Estimate
+from benchmarks.papers.paired_extraction import Extraction
 from benchmarks.papers.vqa_sroie_findings import Audited, question_lines, resolution_lines, words
 
 HEAD = """# Question-answering models on SROIE: what they still answer when the answer is gone
@@ -172,8 +174,9 @@ def sets(settings: Sequence[Audited]) -> list[str]:
         counts = {count.name: count.value for count in one.result.counts}
         net = one.measured("net")
         size = "0" if net is None else f"{net.n} ({net.clusters})"
-        sets = [str(counts[f"member {name}"]) for name in ("E", "G", "M", "G - E")]
-        personal = [str(counts[name]) for name in ("M: PII", "M: unique PII")]
+        sets = sizes_of_sets(one.extraction("exact"))
+        # Records since 0.13 count no personal values of M.
+        personal = [str(counts.get(name, "-")) for name in ("M: PII", "M: unique PII")]
         found = [words(net), words(one.measured("net.heldout")), words(one.measured("net.unique"))]
         rows.append(
             [
@@ -196,6 +199,14 @@ def sets(settings: Sequence[Audited]) -> list[str]:
         "held-out net",
     ]
     return _table([*head, "net, unique answers", "PII in M", "unique PII", "baseline"], rows)
+
+
+def sizes_of_sets(extraction: Extraction) -> list[str]:
+    """Return the sizes of E, G, M and G - E: answers by the model, the baseline, or one alone."""
+    by_model = np.asarray(extraction.target, bool)
+    by_baseline = np.asarray(extraction.baseline, bool)
+    sets = (by_model, by_baseline, by_model & ~by_baseline, by_baseline & ~by_model)
+    return [str(int(answers.sum())) for answers in sets]
 
 
 def _contexts(settings: Sequence[Audited]) -> list[str]:
