@@ -1,4 +1,4 @@
-"""The report on models of SROIE counts E, G and M as older records did, and reads those of today."""
+"""The report on models of SROIE counts E, G and M as older records did, and reads today's."""
 
 import json
 from pathlib import Path
