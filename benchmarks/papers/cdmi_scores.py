@@ -26,11 +26,13 @@ from transformers import LayoutLMConfig, LayoutLMForMaskedLM
 from vocabulary import train_tokenizer
 
 from audit.arrays import Floats
+from audit.attacks.fields import field_of
 from audit.attacks.reconstruction import Reconstruction
 from audit.attacks.reconstruction.methods import Shot, log_perplexity
 from audit.case import Case
 from audit.corpus import manifest
 from audit.corpus.documents import Split
+from audit.corpus.folding import fold, occurrences
 from audit.engine.interface import Json, Trial
 from audit.references.encoders import save
 from audit.references.recipes import Recipe
@@ -64,6 +66,8 @@ ATTACK: dict[str, Any] = {"n_attempts": N_ATTEMPTS, "kind": UsualFields}
 FIRST = 0.05
 """The share of the fields that the paper's headline is about."""
 SEED = 0
+
+SIDES: Mapping[Split, str] = {"member": "training receipts", "heldout": "unseen receipts"}
 
 # Scores
 
@@ -219,17 +223,42 @@ def scores_of(
         split: asdict(Number.of(proportion(fields.first["attack"][:, 0], fields.cluster)))
         for split, fields in best_of_all.items()
     }
+    unique = unique_first(attack, case, trials, outcomes)
     distinct = [len({tuple(shot["tokens"]) for shot in outcome["attack"]}) for outcome in outcomes]
     return {
         "scores": by_score,
         ALONE: alone,
         "first attempt": first,
         "any attempt": any_attempt,
+        "unique among the first": unique,
         "distinct attempts": float(np.mean(distinct)),
     }
 
 
 ALONE = "public model alone"
+
+
+def unique_first(
+    attack: Reconstruction, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]
+) -> dict[str, dict[str, float]]:
+    """Return by score and split the share of the first 5 % whose value is in no other receipt.
+
+    Arguments are those of `scores_of`.
+    """
+    seen = occurrences(case.corpus)
+    unique: dict[str, list[float]] = {split: [] for split in SIDES}
+    for trial in trials:
+        field = field_of(case, trial, attack.min_tokens, attack.max_tokens)
+        value = fold(field.document.text_of(field.entity))
+        unique[trial.stratum].append(float(seen[value].unique))
+    shares: dict[str, dict[str, float]] = {}
+    for name, score in {**SCORES, **OTHERS}.items():
+        rows = rows_by_split(attack, case, trials, outcomes, choice_by(score))
+        shares[name] = {
+            split: at(fields.score["attack"], unique[split], FIRST)
+            for split, fields in rows.items()
+        }
+    return shares
 
 
 def truth_first(outcome: Json) -> Json:
@@ -341,11 +370,11 @@ COLUMNS = {
     "accauc": "AccAUC",
     "hamaac": "HamAAC",
 }
+UNIQUE = "unique among the first 5 %"
 PAPER = {
     "*paper: SROIE, with images*": ("sroie", "mlm", "bimodal", "precision"),
     "*paper: SROIE, without images*": ("sroie", "mlm", "unimodal", "precision"),
 }
-SIDES: Mapping[Split, str] = {"member": "training receipts", "heldout": "unseen receipts"}
 
 
 def write_page() -> None:
@@ -363,8 +392,8 @@ def write_page() -> None:
 def table(found: Mapping[str, Any], split: Split) -> list[str]:
     """Print a row for each ranking of one split."""
     lines = [
-        f"| sorted by | {' | '.join(COLUMNS.values())} | helps |",
-        "|---" * (2 + len(COLUMNS)) + "|",
+        f"| sorted by | {' | '.join(COLUMNS.values())} | {UNIQUE} | helps |",
+        "|---" * (3 + len(COLUMNS)) + "|",
     ]
     rankings = {
         **{name: by_split[split] for name, by_split in found["scores"].items()},
@@ -373,9 +402,11 @@ def table(found: Mapping[str, Any], split: Split) -> list[str]:
     for name, numbers in rankings.items():
         helps = "yes" if numbers["rise is shown"] else "no"
         cells = [cell(numbers[column], column) for column in COLUMNS]
+        unique = found["unique among the first"].get(name)
+        cells.append("" if unique is None else f"{unique[split]:.2f}")
         lines.append(f"| {name} | {' | '.join(cells)} | {helps if name in SCORES else '-'} |")
     lines += [
-        f"| {name}, not sorted | | {text(Number(**found[name][split]))} | | | | |"
+        f"| {name}, not sorted | | {text(Number(**found[name][split]))} | | | | | |"
         for name in ("first attempt", "any attempt")
     ]
     if split == "member":
@@ -403,7 +434,7 @@ def paper_lines() -> list[str]:
         }
         rise = values["acc_at_5"] - values["acc_at_100"]
         cells = [f"*{values.get(column, rise):.3f}*" for column in COLUMNS]
-        lines.append(f"| {title} | {' | '.join(cells)} | |")
+        lines.append(f"| {title} | {' | '.join(cells)} | | |")
     return lines
 
 
