@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from audit.engine.driver import PATIENCE, drive
 from audit.engine.interface import WIDTH, Engine, Json, Outcomes, Trial, WorkSource
-from audit.errors import EngineError
 
 AFTER = 30.0
 """Seconds of an attack after which it is told how long the rest takes."""
@@ -60,7 +59,7 @@ class GrowingEngine:
             self._pool = None
 
     def _run_here(self, source: WorkSource, waiting: _Waiting) -> Outcomes:
-        """Run trials in this process, until the rest is worth to be shared.
+        """Run trials in this process, until the rest is worth sharing.
 
         Args:
             source: the work.
@@ -86,8 +85,7 @@ class GrowingEngine:
                 for trial_id, outcome in self._pool.run(source, trials):
                     del unfinished[trial_id]
                     yield trial_id, outcome
-            except EngineError:
-                # A trial's own error comes again in this process.
+            except Exception:  # noqa: BLE001 (a trial's own error comes again in this process)
                 self._go_on_alone()
         yield from drive(source.here, [*unfinished.values()], self.width, PATIENCE)
 
@@ -106,7 +104,7 @@ class GrowingEngine:
         try:
             self._pool = self.make_pool()
             outcomes_there = dict(self._pool.run(source, repeated))
-        except EngineError:
+        except Exception:  # noqa: BLE001 (whatever workers lack: nobody asked for them)
             self._go_on_alone()
             return
         if json.dumps(outcomes_there, sort_keys=True) != json.dumps(outcomes, sort_keys=True):

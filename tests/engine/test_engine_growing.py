@@ -135,9 +135,16 @@ def test_workers_that_compute_otherwise_get_no_trial():
     assert (workers.n_taken, workers.closed) == (0, 1)
 
 
-def test_where_no_workers_start_this_process_goes_on_alone():
+@pytest.mark.parametrize(
+    "error",
+    [
+        EngineError("Ray cannot be started", "scan with --engine local"),
+        TypeError("no pickle of it"),
+    ],
+)
+def test_where_no_workers_start_this_process_goes_on_alone(error):
     def cannot_start() -> Any:
-        raise EngineError("Ray cannot be started", "scan with --engine local")
+        raise error
 
     clock = Clock(step=1.0)
     engine = GrowingEngine(cannot_start, width=4, clock=clock)
