@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
+from audit.arrays import Floats
 from audit.corpus.folding import fold
 from benchmarks.tools import recount_intervals as intervals
 from benchmarks.tools.recount_intervals import Ends
@@ -71,20 +72,27 @@ def sorted_by_forests(scan: Scan) -> dict[str, tuple[float, Ends]]:
         forest.fit(columns[trained], labels[trained])
         calls[number, judged] = forest.predict_proba(columns[judged])[:, 1] > 0.5
     called = np.nanmean(calls, axis=0)
-    used_calls = called[labels]
-    unused_calls = called[~labels]
-    share = float(0.5 + (used_calls.mean() - unused_calls.mean()) / 2)
-    variance = used_calls.var(ddof=1) / len(used) + unused_calls.var(ddof=1) / len(unused)
+    return {"random forests": _sorted_right(called[labels], called[~labels], "forests")}
+
+
+def _sorted_right(used: Floats, unused: Floats, what: str) -> tuple[float, Ends]:
+    """Return the balanced accuracy of calls, with a normal interval over companies.
+
+    Args:
+        used: share of the calls that call each used company used.
+        unused: the same of each unused company.
+        what: what called them; the interval takes it as it is.
+    """
+    share = float(0.5 + (used.mean() - unused.mean()) / 2)
+    variance = used.var(ddof=1) / used.size + unused.var(ddof=1) / unused.size
     reach = float(norm.isf(intervals.TAIL)) * float(variance) ** 0.5 / 2
-    ends = Ends(share - reach, share + reach, "normal, forests as they are", FORESTS)
-    return {"random forests": (share, ends)}
+    return share, Ends(share - reach, share + reach, f"normal, {what} as they are", FORESTS)
 
 
 def sorted_by_clusters(scan: Scan) -> dict[str, tuple[float, Ends]]:
     """Return the balanced accuracy of two clusters of answers; empty where they cannot be made.
 
-    The more accurate cluster is called used. The attacker knows no company. The ends say nothing:
-    no interval of it is printed on the first two pages.
+    The more accurate cluster is called used. The attacker knows no company.
     """
     from sklearn.cluster import KMeans
 
@@ -92,14 +100,14 @@ def sorted_by_clusters(scan: Scan) -> dict[str, tuple[float, Ends]]:
     points = np.array([[row[name] for name in FEATURES[:2]] for row in (*used, *unused)], float)
     if not points.size or not np.isfinite(points).all() or len(np.unique(points, axis=0)) < 2:
         return {}
-    shares = []
+    calls = []
     for seed in range(N_CLUSTERINGS):
         labels = KMeans(n_clusters=2, n_init=10, random_state=seed).fit(points).labels_
         means = [points[labels == label].mean(axis=0).tolist() for label in (0, 1)]
-        called = labels == int(means[1] > means[0])
-        shares.append((called[: len(used)].mean() + (~called[len(used) :]).mean()) / 2)
-    share = float(np.mean(shares))
-    return {"two clusters": (share, Ends(share, share, "none", FORESTS))}
+        calls.append(labels == int(means[1] > means[0]))
+    called = np.mean(calls, axis=0)
+    sides = (called[: len(used)], called[len(used) :])
+    return {"two clusters": _sorted_right(*sides, "clusters")}
 
 
 def _sides(scan: Scan) -> tuple[list[dict[str, float]], list[dict[str, float]]]:

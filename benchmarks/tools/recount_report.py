@@ -16,7 +16,7 @@ from benchmarks.tools.recount_people import Reach
 from benchmarks.tools.recount_scan import Scan
 
 ROOT = Path(__file__).parents[2]
-AREAS = ("auc", "balanced_accuracy")
+AREAS = ("auc", "balanced_accuracy", "balanced_accuracy.azk")
 """Metrics that page one writes as the share of pairs told apart rightly."""
 IN_BITS = "excess_exposure"
 GUESSING = 50.0
