@@ -130,6 +130,9 @@ class Report:
             cells[UNSEEN] = expected_share(way.unseen)
             cells[WITHOUT] = expected_share(way.without)
         outcome = self.limit(attack, way.metric)
+        if outcome is None:
+            # The way's own name stands behind the number that the limit is on.
+            outcome = self.limit(attack, way.metric.partition(".")[0])
         if outcome is not None:
             cells[LIMIT] = [Expected(outcome.limit["max"] * scale_of(way.metric))]
             # Limits on the text of the documents stand apart from those on the model.
