@@ -157,7 +157,7 @@ def _ask_together(group: Sequence[_LiveAttempt]) -> list[list[Any]]:
 
 
 AUTO = "auto"
-"""What whoever makes an engine chooses; `make_engine` makes that of one process."""
+"""Leaves the choice to whoever makes an engine; `make_engine` makes that of one process."""
 LOCAL = "local"
 PATIENCE = 30.0
 """Seconds without an outcome after which fewer attempts are in flight: about what a kill may

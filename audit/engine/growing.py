@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -50,7 +51,7 @@ class GrowingEngine:
                 yield trial_id, outcome
             if waiting.rest:
                 self._start_workers(source, trials, computed)
-        yield from self._run_shared(source, waiting.rest)
+        yield from self._run_shared(source, [*waiting.rest])
 
     def close(self) -> None:
         """End the workers, where some were started."""
@@ -131,10 +132,10 @@ class _Waiting:
 
     def __init__(self, trials: Sequence[Trial]) -> None:
         """Start with all trials."""
-        self.rest = [*trials]
+        self.rest = deque(trials)
         self.closed = False
 
     def __iter__(self) -> Iterator[Trial]:
         """Give the next trial for as long as it is open."""
         while self.rest and not self.closed:
-            yield self.rest.pop(0)
+            yield self.rest.popleft()

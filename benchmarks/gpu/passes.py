@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch._dynamo
 from transformers import LayoutLMConfig
 
 from audit.case import Case
 from audit.targets.batching import out_of_memory
+from audit.targets.encoders.compiling import compile_encoder
 from audit.targets.encoders.target import EncoderTarget
 from benchmarks.gpu.memory import peak_megabytes, reset_peak
 from benchmarks.gpu.work import Json, Result, Work
@@ -26,22 +26,19 @@ BUCKETS = {False: (256, 512), True: (32, 64)}
 """Padded tokens of a row, by whether the run is tiny."""
 EAGER = "eager"
 WAYS: dict[str, dict[str, Any]] = {
-    "compiled": {"dynamic": False},
-    "CUDA graphs": {"dynamic": False, "mode": "reduce-overhead"},
+    "compiled": {},
+    "CUDA graphs": {"mode": "reduce-overhead"},
 }
 """What torch.compile is given. On a CPU a tiny run traces only: its compiler takes longer than
 everything else."""
 TINY_WAYS: dict[str, dict[str, Any]] = {
-    "traced": {"dynamic": False, "backend": "aot_eager"},
+    "traced": {"backend": "aot_eager"},
     "CUDA graphs": WAYS["CUDA graphs"],
 }
 SECONDS = {False: 2.0, True: 0.2}
 """Of each timing."""
 TINY_BATCH = 256
 """Padded tokens."""
-LIMIT = (
-    "recompile_limit" if hasattr(torch._dynamo.config, "recompile_limit") else "cache_size_limit"
-)
 COMPILING = 60.0
 """Seconds that compiling may take."""
 
@@ -140,14 +137,12 @@ def compiled(encoder: Any, given: dict[str, Any]) -> Callable[..., Any]:
 
     Outputs of CUDA graphs are overwritten by the next pass, and it is told so.
     """
-    made: Any = torch.compile(encoder, **given)
+    made = compile_encoder(encoder, **given)
     mark_step: Any = torch.compiler.cudagraph_mark_step_begin
 
     def call(**inputs: torch.Tensor) -> Any:
         mark_step()
-        # A graph for every bucket: over the usual limit a shape would silently run eagerly.
-        with torch._dynamo.config.patch({LIMIT: 64}):
-            return made(**inputs)
+        return made(**inputs)
 
     return call
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import defaultdict
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -154,24 +155,42 @@ def shared_data(work: Work) -> tuple[Corpus, Corpus]:
 
 
 def write_start(folder: Path, others: Corpus, work: Work) -> Json:
-    """A VT5 with fresh weights; its vocabulary is learnt from invoices that nobody audits."""
-    tokenizer = train_tokenizer(texts_of(others), n_pieces=PIECES, max_tokens=TOKENS)
+    """Write the fresh VT5 of this piece, and count its parameters."""
+    return {"parameters": write_vt5(folder, others, SHAPE[work.tiny], PIECES, TOKENS)}
+
+
+def write_vt5(
+    folder: Path, others: Corpus, shape: Mapping[str, int], n_pieces: int, max_tokens: int
+) -> int:
+    """Write a VT5 with fresh weights; its vocabulary is learnt from invoices that nobody audits.
+
+    Args:
+        folder: a new one.
+        others: the invoices.
+        shape: widths, heads and layers, by the names of T5's configuration.
+        n_pieces: learned entries of the vocabulary.
+        max_tokens: tokens that it reads of a page.
+
+    Returns:
+        The number of its parameters.
+    """
+    tokenizer = train_tokenizer(texts_of(others), n_pieces=n_pieces, max_tokens=max_tokens)
     tokenizer.bos_token = tokenizer.cls_token
     tokenizer.eos_token = tokenizer.sep_token
     config = VT5Config(
         vocab_size=len(tokenizer),
         dropout_rate=0.0,
-        max_input_tokens=TOKENS,
+        max_input_tokens=max_tokens,
         pad_token_id=tokenizer.pad_token_id,
         eos_token_id=tokenizer.eos_token_id,
         decoder_start_token_id=tokenizer.pad_token_id,
-        **SHAPE[work.tiny],
+        **shape,
     )
     torch.manual_seed(0)
     model = VT5ForConditionalGeneration(config)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    return {"parameters": sum(one.numel() for one in model.parameters())}
+    return sum(one.numel() for one in model.parameters())
 
 
 def by_key(model: Path, corpus: Corpus, out: Path, work: Work) -> Json:

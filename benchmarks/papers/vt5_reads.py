@@ -16,15 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from vocabulary import train_tokenizer
 
 from audit import record as records
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
-from audit.extensions.papers.vt5 import VT5Config, VT5ForConditionalGeneration
 from audit.references.recipes import AnsweringRecipe, made_once
 from audit.references.trainer import samples_of
-from benchmarks.gpu.learning import draw_samples, read, texts_of, write_others
+from benchmarks.gpu.learning import draw_samples, read, write_others
+from benchmarks.gpu.reading import write_vt5
 from benchmarks.papers import invoices_read, provider_invoices
 from benchmarks.papers.pages import put_tables
 from benchmarks.papers.provider_invoices_data import Sizes
@@ -94,7 +93,7 @@ def teach(
     """
     folder = work / "start"
     if not folder.exists():
-        write_start(folder, others)
+        write_vt5(folder, others, SHAPE, PIECES, TOKENS)
     began = time.monotonic()
     rounds: list[dict[str, Any]] = []
     for number in range(MOST_ROUNDS):
@@ -139,25 +138,6 @@ def one_round(
 def reads_well(reached: dict[str, Any]) -> bool:
     """Test whether a model reads well enough to be audited."""
     return bool(reached["low"] > max(READS, reached["guess"]))
-
-
-def write_start(folder: Path, others: Corpus) -> None:
-    """Write a VT5 with fresh weights; its vocabulary is learnt from invoices of other providers."""
-    tokenizer = train_tokenizer(texts_of(others), n_pieces=PIECES, max_tokens=TOKENS)
-    tokenizer.bos_token = tokenizer.cls_token
-    tokenizer.eos_token = tokenizer.sep_token
-    config = VT5Config(
-        vocab_size=len(tokenizer),
-        dropout_rate=0.0,
-        max_input_tokens=TOKENS,
-        pad_token_id=tokenizer.pad_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        decoder_start_token_id=tokenizer.pad_token_id,
-        **SHAPE,
-    )
-    torch.manual_seed(0)
-    VT5ForConditionalGeneration(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
 
 
 def attack(work: Path, reader: Path, corpus: Corpus) -> dict[str, Any]:

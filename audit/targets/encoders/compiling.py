@@ -23,13 +23,14 @@ WORTH_TOKENS = 100_000_000
 give back, and pages fall into about four buckets (benchmarks/gpu/h100/tables.md)."""
 
 
-def compile_encoder(encoder: Any) -> Callable[..., Any]:
+def compile_encoder(encoder: Any, **options: Any) -> Callable[..., Any]:
     """Return a function that runs an encoder compiled, each shape of inputs by itself.
 
     Args:
         encoder: the encoder, in evaluation mode. It is compiled when a shape is first run.
+        options: further options of `torch.compile`.
     """
-    compiled: Any = torch.compile(encoder, dynamic=False)
+    compiled: Any = torch.compile(encoder, dynamic=False, **options)
     limit = "recompile_limit"
     if not hasattr(torch._dynamo.config, limit):
         limit = "cache_size_limit"  # of PyTorch before 2.7
