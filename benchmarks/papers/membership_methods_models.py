@@ -318,7 +318,7 @@ ASKED = {
 
 
 @functools.cache
-def _words() -> Any:
+def tokenizer_of_requests() -> Any:
     """A vocabulary of requests that nobody audits."""
     texts = (request(SEED + 1, number)["text"] for number in range(1_000))
     return train_tokenizer([*texts, *ASKED.values(), "Question Answer"] * 2, 300, 128)
@@ -326,7 +326,7 @@ def _words() -> Any:
 
 def pieces_of(text: str) -> list[int]:
     """Return the ids of a text's pieces of words, without special tokens."""
-    ids: list[int] = _words()(text, add_special_tokens=False)["input_ids"]
+    ids: list[int] = tokenizer_of_requests()(text, add_special_tokens=False)["input_ids"]
     return ids
 
 
@@ -350,7 +350,7 @@ def reader(root: Path) -> Kind:
         made = []
         for name, question in ASKED.items():
             given = pieces_of(f"{question} {one['text']}")
-            wanted = [*pieces_of(one[name]), _words().sep_token_id]
+            wanted = [*pieces_of(one[name]), tokenizer_of_requests().sep_token_id]
             made.append({
                 "input_ids": given, "attention_mask": [1] * len(given), "decoder_input_ids": [0, *wanted[:-1]],
                 "labels": wanted,
@@ -360,8 +360,9 @@ def reader(root: Path) -> Kind:
     def start(folder: Path) -> Any:
         torch.manual_seed(SEED)
         config = T5Config(
-            vocab_size=len(_words()), d_model=96, d_kv=24, d_ff=192, num_layers=2, num_heads=4, dropout_rate=0.0,
-            decoder_start_token_id=0, pad_token_id=0, eos_token_id=_words().sep_token_id,
+            vocab_size=len(tokenizer_of_requests()),
+            d_model=96, d_kv=24, d_ff=192, num_layers=2, num_heads=4, dropout_rate=0.0,
+            decoder_start_token_id=0, pad_token_id=0, eos_token_id=tokenizer_of_requests().sep_token_id,
         )  # fmt: skip
         return begun_with(folder, T5ForConditionalGeneration(config), _pretrain(rows, 8))
 
@@ -379,7 +380,7 @@ def writer(root: Path, whole: bool) -> Kind:
 
     def row(one: Mapping[str, str], name: str, learned: bool) -> Row:
         given = pieces_of(f"{one['text']} Question : {ASKED[name]} Answer :")
-        wanted = [*pieces_of(one[name]), _words().sep_token_id]
+        wanted = [*pieces_of(one[name]), tokenizer_of_requests().sep_token_id]
         ids = [*given, *wanted]
         labels = ids[1:] if learned else [*[IGNORED] * (len(given) - 1), *wanted]
         return {"input_ids": ids[:-1], "attention_mask": [1] * (len(ids) - 1), "labels": labels}
@@ -397,8 +398,8 @@ def writer(root: Path, whole: bool) -> Kind:
     def start(folder: Path) -> Any:
         torch.manual_seed(SEED)
         config = GPT2Config(
-            vocab_size=len(_words()), n_embd=96, n_layer=2, n_head=4, n_positions=128, resid_pdrop=0.0, embd_pdrop=0.0,
-            attn_pdrop=0.0, bos_token_id=0, eos_token_id=0,
+            vocab_size=len(tokenizer_of_requests()), n_embd=96, n_layer=2, n_head=4, n_positions=128,
+            resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=0, eos_token_id=0,
         )  # fmt: skip
         return begun_with(folder, GPT2LMHeadModel(config), _pretrain(taught, 6))
 

@@ -132,6 +132,8 @@ def tables(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
         written["decision"] = _decision_table(met)
     if "decoders" in numbers:
         written |= _decoder_tables(numbers["decoders"])
+    if "scans" in numbers:
+        written |= scan_tables(numbers["scans"])
     return written
 
 
@@ -242,3 +244,50 @@ def _models(families: Families) -> Iterator[tuple[str, str, Sequence[Mapping[str
 def _cell(area: Sequence[float]) -> str:
     """Write an area with its interval."""
     return "{:.2f} [{:.2f}, {:.2f}]".format(*area)
+
+
+# Scans
+
+
+def scan_conditions(scans: Strengths) -> dict[str, bool]:
+    """Tell which conditions of the rule for decoders the scans of the same writers meet.
+
+    Args:
+        scans: by strength, what each run's scan measured.
+    """
+    leaky = scans["leaky"]
+    clean = [run["area"] for run in scans["clean"]]
+    pretrained = float(np.mean([run["pretrained"][0] for run in leaky]))
+    around_chance = [low <= CHANCE <= high for _, low, high in clean]
+    violated = [low > LIMIT for _, low, _ in clean]
+    lifts = [run["member"][0] - run["heldout"][0] for run in leaky]
+    return {
+        "leaks": all(run["area"][1] > CHANCE for run in leaky),
+        "control": abs(pretrained - CHANCE) <= NEAR_CHANCE,
+        "clean": not any(violated) and sum(around_chance) >= CLEAN_DECODERS_AROUND_CHANCE,
+        "reach": round(float(np.mean(lifts)), 3) >= REACH,
+    }
+
+
+def scan_tables(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Write the tables of the scans.
+
+    Args:
+        numbers: date, machine, and by strength what each run's scan measured.
+    """
+    titles = ("writer", "run", "area", "pretrained", "members' people", "unseen people", "by pages")
+    rows = [f"| {' | '.join(titles)} | seconds |", "| --- " * (len(titles) + 1) + "|"]
+    scans = {name: numbers[name] for name in ("leaky", "weak", "clean")}
+    for strength, runs in scans.items():
+        for number, run in enumerate(runs, start=1):
+            keys = ("area", "pretrained", "member", "heldout", "pages")
+            cells = " | ".join(_cell(run[key]) for key in keys)
+            rows.append(f"| {strength} | {number} | {cells} | {run['seconds'][0]:.0f} |")
+    met = scan_conditions(scans)
+    decision = ["| condition | met |", "| --- | --- |"]
+    decision += [f"| {condition} | {_yes(is_met)} |" for condition, is_met in met.items()]
+    return {
+        "scans": rows,
+        "decision on scans": decision,
+        "made of scans": [f"{numbers['machine']}, {numbers['date']}."],
+    }

@@ -261,6 +261,46 @@ def test_the_runs_of_decoders_are_no_runs_seen_before():
     assert not {*seen, 3} & {*fresh}
 
 
+# Scans
+
+
+def scan_of(area=0.9, pretrained=0.5, member=0.7, heldout=0.1):
+    """Make what a scan measured, with an interval of 0.05 either way."""
+    values = {"area": area, "pretrained": pretrained, "member": member, "heldout": heldout}
+    numbers = {name: [value, value - 0.05, value + 0.05] for name, value in values.items()}
+    return {**numbers, "pages": [1.0, 0.99, 1.0], "seconds": [60.0]}
+
+
+def scans_with(**leaky):
+    """Make nine scans that meet the conditions, but for changes to a leaky one."""
+    return {
+        "leaky": [scan_of(), scan_of(), scan_of(**leaky)],
+        "weak": [scan_of(area=0.6)] * 3,
+        "clean": [scan_of(area=0.5, member=0.1)] * 3,
+    }
+
+
+@pytest.mark.parametrize(
+    ("condition", "changes"),
+    [
+        (None, {}),
+        ("leaks", {"area": 0.54}),
+        ("control", {"pretrained": 0.8}),
+        ("reach", {"member": -1.2}),
+    ],
+)
+def test_a_leaky_scan_that_fails_a_condition_fails_it_alone(condition, changes):
+    met = report.scan_conditions(scans_with(**changes))
+    assert [name for name, holds in met.items() if not holds] == [condition] * bool(condition)
+
+
+@pytest.mark.parametrize("areas", [(0.71, 0.5, 0.5), (0.4, 0.6, 0.5)])
+def test_clean_scans_over_the_limit_or_away_from_chance_are_not_clean(areas):
+    scans = scans_with()
+    scans["clean"] = [scan_of(area=area) for area in areas]
+    assert not report.scan_conditions(scans)["clean"]
+
+
 # The page
 
 
