@@ -171,9 +171,9 @@ def rows_of(settings: Settings) -> Iterable[Row]:
         if line is None:
             continue
         numbers = Numbers(replace(settings, steps=line["steps"]))
-        for (of_protocol, text), tested in TESTED.items():
+        for text, tested in tests_of(protocol).items():
             measured = numbers.row(protocol, embedding, "length", network, tested=text)
-            if of_protocol != protocol or measured is None:
+            if measured is None:
                 continue
             accuracy = measured.accuracy
             paper = _paper(embedding, network, tested)
@@ -197,6 +197,11 @@ def rows_of(settings: Settings) -> Iterable[Row]:
                 verdict=words,
                 minutes=round(line["seconds"] / 60, 1),
             )
+
+
+def tests_of(protocol: Protocol) -> dict[str, str]:
+    """Return what networks of a protocol are tried on, by test text."""
+    return {text: tested for (of, text), tested in TESTED.items() if of == protocol}
 
 
 def _lines(settings: Settings) -> dict[tuple[str, str, str], dict[str, Any]]:
@@ -273,7 +278,7 @@ def page_of(rows: Sequence[Row], content: dict[str, Any], steps: int) -> str:
         )
     missing = [cell for cell in CELLS if not any(_is_of(row, cell) for row in rows)]
     for embedding, protocol, network in missing:
-        tested = ", ".join(words for (of, _), words in TESTED.items() if of == protocol)
+        tested = ", ".join(tests_of(protocol).values())
         lines.append(
             f"| {EMBEDDINGS[embedding]} | {NAMES[network]} | {tested} "
             "| - | - | - | not run yet | - | - | - |"

@@ -1,5 +1,6 @@
 """`redaction_tab`: networks trained for a number of steps, and what is called reached."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import torch
 
 from benchmarks.papers import redaction_tab_learners as learners
+from benchmarks.papers import redaction_tab_steps
 from benchmarks.papers.redaction_tab_cells import Group, Settings, prediction_of
 from benchmarks.papers.redaction_tab_learners import fit_network, steps_of
 from benchmarks.papers.redaction_tab_steps import PAPER_STEPS, verdict
@@ -79,6 +81,31 @@ def test_the_papers_steps():
 )
 def test_verdict(low, high, steps, words):
     assert verdict(0.945, low, high, steps) == words
+
+
+def test_a_network_by_document_is_not_asked_about_training_samples(tmp_path, monkeypatch):
+    line = {
+        "embedding": "minilm-tuned",
+        "protocol": "balanced",
+        "classifier": "mlp",
+        "steps": PAPER_STEPS,
+        "n_training": 2000,
+        "seconds": 60.0,
+    }
+    (tmp_path / "cells.jsonl").write_text(json.dumps(line) + "\n")
+    asked = []
+
+    class Recorder:
+        def __init__(self, settings):
+            assert settings.steps == PAPER_STEPS
+
+        def row(self, protocol, embedding, mask, network, tested):
+            asked.append((protocol, tested))
+
+    monkeypatch.setattr(redaction_tab_steps, "Numbers", Recorder)
+    settings = Settings(tmp_path, tmp_path, tmp_path, steps=PAPER_STEPS)
+    assert list(redaction_tab_steps.rows_of(settings)) == []
+    assert asked == [("balanced", "clean")]
 
 
 @pytest.mark.parametrize("kind", ["mlp", "cnn"])
