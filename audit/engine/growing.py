@@ -32,11 +32,14 @@ class GrowingEngine:
         make_pool: makes the engine that has several workers.
         width: attempts in flight in this process.
         clock: tells the time in seconds.
+        notice: why this process went on alone; empty where it did not. It has no text of an error,
+            which may hold a document's.
     """
 
     make_pool: Callable[[], Engine]
     width: int = WIDTH
     clock: Callable[[], float] = time.monotonic
+    notice: str = field(default="", init=False)
     _pool: Engine | None = field(default=None, init=False)
     _alone: bool = field(default=False, init=False)
 
@@ -86,8 +89,8 @@ class GrowingEngine:
                 for trial_id, outcome in self._pool.run(source, trials):
                     del unfinished[trial_id]
                     yield trial_id, outcome
-            except Exception:  # noqa: BLE001 (a trial's own error comes again in this process)
-                self._go_on_alone()
+            except Exception as error:  # noqa: BLE001 (a trial's own error comes again here)
+                self._go_on_alone(f"workers failed ({type(error).__name__})")
         yield from drive(source.here, [*unfinished.values()], self.width, PATIENCE)
 
     def _start_workers(
@@ -105,15 +108,20 @@ class GrowingEngine:
         try:
             self._pool = self.make_pool()
             outcomes_there = dict(self._pool.run(source, repeated))
-        except Exception:  # noqa: BLE001 (whatever workers lack: nobody asked for them)
-            self._go_on_alone()
+        except Exception as error:  # noqa: BLE001 (whatever workers lack: nobody asked for them)
+            self._go_on_alone(f"no workers started ({type(error).__name__})")
             return
         if json.dumps(outcomes_there, sort_keys=True) != json.dumps(outcomes, sort_keys=True):
-            self._go_on_alone()
+            self._go_on_alone("workers gave other answers")
 
-    def _go_on_alone(self) -> None:
-        """End the workers for good."""
+    def _go_on_alone(self, reason: str) -> None:
+        """End the workers for good.
+
+        Args:
+            reason: what is wrong with them.
+        """
         self._alone = True
+        self.notice = f"One process went on alone: {reason}"
         self.close()
 
 

@@ -87,6 +87,9 @@ def _run_guarded(
             finished = run_attack(running, attack)
             results.append(finished.result)
             recovered += finished.recovered
+    lost_workers = getattr(session.engine, "notice", "")
+    if lost_workers:
+        progress.stage(lost_workers)
     _write_recovered(recovered, session.options.evidence)
     ran = any(result.status == "completed" for result in results)
     checks = _check_scan(running) if ran else ScanChecks()

@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from tokenizers import Tokenizer, processors
+from transformers import PreTrainedTokenizerFast
 
 from audit import record as records
 from audit.attacks.membership.by_name import AREA, RECOGNISED
@@ -90,9 +92,22 @@ def write_data(folder: Path, family: Family, run: int, root: Path) -> None:
 
 
 def save(model: Any, folder: Path) -> None:
-    """Write a checkpoint as transformers does, with its tokenizer."""
+    """Write a checkpoint as transformers does, with its tokenizer.
+
+    Answers end with the separator, as in the training, and a text has no other special token.
+    """
     model.save_pretrained(folder)
-    models.tokenizer_of_requests().save_pretrained(folder)
+    trained = models.tokenizer_of_requests()
+    inner = Tokenizer.from_str(trained.backend_tokenizer.to_str())
+    inner.post_processor = processors.TemplateProcessing(single="$A")
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=inner,
+        eos_token=trained.sep_token,
+        pad_token=trained.pad_token,
+        unk_token=trained.unk_token,
+        model_max_length=trained.model_max_length,
+    )
+    tokenizer.save_pretrained(folder)
 
 
 def scan(model: Path, data: Path, out: Path) -> dict[str, list[float]]:

@@ -107,6 +107,7 @@ def test_the_rest_of_long_work_goes_to_workers_and_later_work_at_once():
         run(engine, source_of(clock), 5)
         assert workers.runs[2] == ["t0", "t1", "t2", "t3", "t4"]
     assert workers.closed == 1
+    assert not engine.notice
 
 
 def test_what_is_nearly_done_is_not_shared():
@@ -124,6 +125,7 @@ def test_where_workers_are_lost_this_process_goes_on_alone(lost_after):
         run(engine, source_of(clock), 500)
         run(engine, source_of(clock), 500)
     assert (len(workers.runs), workers.closed) == (2, 1)
+    assert engine.notice == "One process went on alone: workers failed (EngineError)"
 
 
 def test_workers_that_compute_otherwise_get_no_trial():
@@ -133,6 +135,7 @@ def test_workers_that_compute_otherwise_get_no_trial():
     with closing(engine):
         run(engine, source_of(clock), 500)
     assert (workers.n_taken, workers.closed) == (0, 1)
+    assert engine.notice == "One process went on alone: workers gave other answers"
 
 
 @pytest.mark.parametrize(
@@ -149,6 +152,8 @@ def test_where_no_workers_start_this_process_goes_on_alone(error):
     clock = Clock(step=1.0)
     engine = GrowingEngine(cannot_start, width=4, clock=clock)
     run(engine, source_of(clock), 500)
+    reason = f"no workers started ({type(error).__name__})"
+    assert engine.notice == f"One process went on alone: {reason}"
 
 
 def test_an_error_of_a_trial_is_that_of_this_process():

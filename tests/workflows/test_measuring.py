@@ -19,6 +19,7 @@ from audit.cards import DeclaredPolicy
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.defenses.interface import QueryDefense
+from audit.engine.growing import GrowingEngine
 from audit.engine.interface import SILENT, Attempt, Json, Progress, Trial
 from audit.policy import Policy
 from audit.record import AuditRecord, Result
@@ -176,3 +177,30 @@ def test_a_scan_that_is_killed_goes_on_to_the_same_record(known, after, world, t
     assert records.dumps(replace(again, timing=TIMES)) == records.dumps(
         replace(whole, timing=TIMES)
     )
+
+
+@dataclass
+class Remembering(Progress):
+    """Remembers the names of stages."""
+
+    stages: list[str]
+
+    def stage(self, name: str, total: int = 0) -> None:
+        self.stages.append(name)
+
+
+def cannot_start() -> Any:
+    raise OSError("no room for workers")
+
+
+def test_a_scan_says_that_workers_which_nobody_asked_for_did_not_start(
+    world, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("audit.engine.growing.AFTER", 0.0)
+    monkeypatch.setattr("audit.engine.growing.WORTH", 0.0)
+    (tmp_path / "evidence").mkdir()
+    opened = open_session(ScanOptions(*world, tmp_path, only=("reconstruction",)))
+    growing = GrowingEngine(cannot_start, width=4)
+    progress = Remembering([])
+    run_scan(replace(opened, attacks=(Planted(1.0),), engine=growing), progress)
+    assert "One process went on alone: no workers started (OSError)" in progress.stages
