@@ -275,12 +275,12 @@ def scan_tables(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
     Args:
         numbers: date, machine, and by strength what each run's scan measured.
     """
-    titles = ("writer", "run", "area", "pretrained", "members' people", "unseen people", "by pages")
-    rows = [f"| {' | '.join(titles)} | seconds |", "| --- " * (len(titles) + 1) + "|"]
+    keys = ("area", "pretrained", "answers", "pages", "member", "heldout")
+    titles = ("by name", "pretrained", "by answers", "by page", "members' people", "unseen people")
+    rows = [f"| writer | run | {' | '.join(titles)} | seconds |", "| --- " * 9 + "|"]
     scans = {name: numbers[name] for name in ("leaky", "weak", "clean")}
     for strength, runs in scans.items():
         for number, run in enumerate(runs, start=1):
-            keys = ("area", "pretrained", "member", "heldout", "pages")
             cells = " | ".join(_cell(run[key]) for key in keys)
             rows.append(f"| {strength} | {number} | {cells} | {run['seconds'][0]:.0f} |")
     met = scan_conditions(scans)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -60,7 +59,8 @@ MEASURES = {
     "pretrained": f"{AREA}.pretrained",
     "member": f"{RECOGNISED}.member",
     "heldout": f"{RECOGNISED}.heldout",
-    "pages": "auc",
+    "answers": "auc",
+    "pages": "auc.row",
 }
 """Measurements of a scan that the page shows, by their names in the JSON file."""
 
@@ -111,20 +111,19 @@ def save(model: Any, folder: Path) -> None:
 
 
 def scan(model: Path, data: Path, out: Path) -> dict[str, list[float]]:
-    """Scan a model for membership with the usual parameters.
+    """Scan a model for membership with the usual parameters; a record that is there is read.
 
     Returns:
         Value and interval by `MEASURES`, and the seconds under "seconds".
     """
-    began = time.monotonic()
-    opened = open_session(
-        ScanOptions(model_dir=model, data_dir=data, out=out, only=(ATTACK,), device="cpu")
-    )
-    with claim_folder(out), Reporter() as progress:
-        record = run_scan(opened, Labelled(progress, out.name))
-    seconds = round(time.monotonic() - began, 1)
-    records.write(record, out / "record.json")
-    return {**numbers_of(record), "seconds": [seconds]}
+    if not (out / "record.json").exists():
+        opened = open_session(
+            ScanOptions(model_dir=model, data_dir=data, out=out, only=(ATTACK,), device="cpu")
+        )
+        with claim_folder(out), Reporter() as progress:
+            records.write(run_scan(opened, Labelled(progress, out.name)), out / "record.json")
+    record = records.read(out)
+    return {**numbers_of(record), "seconds": [round(record.timing.seconds, 1)]}
 
 
 def numbers_of(record: records.AuditRecord) -> dict[str, list[float]]:
@@ -140,11 +139,7 @@ def numbers_of(record: records.AuditRecord) -> dict[str, list[float]]:
 
 
 def scan_run(root: Path, run: int) -> dict[str, dict[str, list[float]]]:
-    """Scan the writers of a run, by strength; what was scanned already is read."""
-    place = root / f"run {run} shipped.json"
-    if place.exists():
-        stored: dict[str, dict[str, list[float]]] = json.loads(place.read_text())
-        return stored
+    """Scan the writers of a run, by strength."""
     family = FAMILIES[FAMILY](root)
     data = root / f"run {run} data"
     made_once(data, partial(write_data, family=family, run=run, root=root))
@@ -154,7 +149,6 @@ def scan_run(root: Path, run: int) -> dict[str, dict[str, list[float]]]:
         save(family.trained(root, run, strength), checkpoint)
         results[strength] = scan(checkpoint, data, root / f"run {run} {strength} report")
         print(run, strength, results[strength], flush=True)
-    place.write_text(json.dumps(results))
     return results
 
 

@@ -268,7 +268,8 @@ def scan_of(area=0.9, pretrained=0.5, member=0.7, heldout=0.1):
     """Make what a scan measured, with an interval of 0.05 either way."""
     values = {"area": area, "pretrained": pretrained, "member": member, "heldout": heldout}
     numbers = {name: [value, value - 0.05, value + 0.05] for name, value in values.items()}
-    return {**numbers, "pages": [1.0, 0.99, 1.0], "seconds": [60.0]}
+    pages = [1.0, 0.99, 1.0]
+    return {**numbers, "answers": pages, "pages": pages, "seconds": [60.0]}
 
 
 def scans_with(**leaky):
