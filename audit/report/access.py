@@ -100,10 +100,13 @@ def recipients_sentence(facts: Facts, wording: str = "", only: str = "") -> str:
 
 def _share_of_exceeded(line: ReleaseFacts, facts: Facts) -> str:
     """Say how many of the exceeded limits are exceeded with the access of a release."""
+    words = LABELS["recipients"]
     total = facts.verdict.counts.violated
     if not line.n_exceeded:
-        return LABELS["recipients"]["a leak"]
-    return LABELS["recipients"]["exceeded limits"].format(n=line.n_exceeded, total=total)
+        return words["a leak"]
+    if total == 1:
+        return words["exceeded limit"]
+    return words["exceeded limits"].format(n=line.n_exceeded, total=total)
 
 
 def _stated_line(facts: Facts) -> ReleaseFacts | None:

@@ -253,3 +253,11 @@ def test_a_leak_that_is_waived_or_not_limited_is_shown_and_left_to_the_reader() 
     text = Seen(decision(case)).text
     assert "decide whether you accept it." in text
     assert "Do not hand it out." not in text
+
+
+def test_page_one_does_not_count_a_single_exceeded_limit() -> None:
+    record, _, policy = lowest_loss("mlm")
+    sheet = AuditSheet(release="api")
+    case = examples.judged(dataclasses.replace(record, audit=sheet), policy)
+    assert release_of(case, "hosted").n_exceeded == 1
+    assert "Answers alone are enough for the exceeded limit" in page_one(case)
