@@ -119,6 +119,7 @@ def _by_kind(shares: Mapping[tuple[str, int, str], float]) -> list[float]:
 def moved(
     before: Mapping[int, Mapping[tuple[str, int, str], float]],
     after: Mapping[int, Mapping[tuple[str, int, str], float]],
+    level: float = LEVEL,
 ) -> dict[str, Any]:
     """Give the moves by size, and their sum with its interval and its values by run."""
     moves = {}
@@ -132,7 +133,7 @@ def moved(
     runs = np.array([run for _, run in sums])
     rng = np.random.default_rng([SEED, 4])
     drawn = values[rng.integers(0, values.size, (DRAWS, values.size))].mean(axis=1)
-    low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
     by_run = [round(float(values[runs == run].mean()), 4) for run in np.unique(runs)]
     interval = [round(float(value), 4) for value in (values.mean(), low, high)]
     return {"moves": moves, "sum": interval, "runs": by_run}
