@@ -196,7 +196,8 @@ def tables_of(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
         areas.append(f"| {name} | {' | '.join(cells)} |")
     clean = ["| score | intervals of clean audits without 0.5 |", "| --- | --- |"]
     clean += [f"| {name} | {missed} of {n} |" for name, (missed, n) in numbers["clean"].items()]
-    made = f"{numbers['machine']}, {numbers['date']}, {numbers['seconds'] / 60:.0f} minutes of processor time."
+    minutes = f"{numbers['seconds'] / 60:.0f} minutes of processor time"
+    made = f"{numbers['machine']}, {numbers['date']}, {minutes}."
     return {"gate": gate, "areas": areas, "clean": clean, "made": [made]}
 
 
