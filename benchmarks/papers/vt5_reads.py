@@ -11,17 +11,24 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections import defaultdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from audit import record as records
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
+from audit.corpus.images import page_view
 from audit.references.recipes import AnsweringRecipe, made_once
 from audit.references.trainer import samples_of
+from audit.stats.distances import anls
+from audit.stats.rates import mean
+from audit.targets.answering.loading import load_answering
+from audit.targets.interface import Answer
 from benchmarks.gpu.learning import draw_samples, read, write_others
 from benchmarks.gpu.reading import write_vt5
 from benchmarks.papers import invoices_read, provider_invoices
@@ -44,6 +51,8 @@ FIRST_READ = "trade"
 """A model that is asked everything from the start learns which answers there are and never to
 look."""
 MOST_ROUNDS = 40
+MOST_ASKED = 120
+"""Held-out invoices that single questions are counted on."""
 RECIPE = AnsweringRecipe(epochs=1, learning_rate=2e-3, batch_size=32)
 FINE_EPOCHS = 10
 FINE_RATE = 5e-4
@@ -71,6 +80,8 @@ def main() -> None:
     corpus = manifest.load(data)
     reader, rounds = teach(work, corpus, manifest.load(others), 60 * options.minutes)
     result: dict[str, Any] = {"machine": MACHINE, "date": options.date, "rounds": rounds}
+    if rounds:
+        result["questions"] = read_by_question(reader, corpus)
     if rounds and reads_well(rounds[-1]):
         result["attack"] = attack(work, reader, corpus)
     RESULT.write_text(json.dumps(result, indent=1) + "\n")
@@ -135,6 +146,24 @@ def one_round(
     }
 
 
+def read_by_question(reader: Path, corpus: Corpus) -> dict[str, list[float]]:
+    """Return the held-out ANLS of each question with its interval, by the question's name."""
+    target = load_answering(reader)
+    heldout = corpus.of("heldout")[:MOST_ASKED]
+    scores: dict[str, list[float]] = defaultdict(list)
+    for document in heldout:
+        view = page_view(corpus, document)
+        queries = [Answer(view, question.question) for question in document.questions]
+        for question, reply in zip(document.questions, target.ask(queries), strict=True):
+            scores[question.id].append(anls(reply.text, question.answers))
+    rng = np.random.default_rng(0)
+    intervals: dict[str, list[float]] = {}
+    for name, column in scores.items():
+        interval = mean(column, np.arange(len(column)), rng)
+        intervals[name] = [interval.value, interval.low, interval.high]
+    return intervals
+
+
 def reads_well(reached: dict[str, Any]) -> bool:
     """Test whether a model reads well enough to be audited."""
     return bool(reached["low"] > max(READS, reached["guess"]))
@@ -170,6 +199,10 @@ def tables_of(result: dict[str, Any]) -> dict[str, list[str]]:
         cells += [f"{reached['loss']:.2f}", anls, f"{reached['guess']:.3f}"]
         rounds.append(f"| {' | '.join(cells)} |")
     tables = {"rounds": rounds, "made": [f"{result['machine']}, {result['date']}."]}
+    questions = ["| asked for | held-out ANLS |", "|---|---|"]
+    for name, (value, low, high) in result.get("questions", {}).items():
+        questions.append(f"| {name} | {value:.3f} [{low:.3f}, {high:.3f}] |")
+    tables["questions"] = questions
     if "attack" in result:
         tables["attack"] = attack_table(result["attack"])
     return tables
