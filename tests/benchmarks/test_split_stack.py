@@ -8,6 +8,7 @@ import pytest
 
 from audit.stats.roc import auc
 from benchmarks.papers import split_stack_planted as planted
+from benchmarks.papers import split_stack_sixteen as sixteen
 from benchmarks.papers.split_stack import mean_unseen, single_unseen
 
 SAW = 100.0
@@ -48,3 +49,10 @@ def test_the_page_has_the_tables_of_its_numbers():
     text = planted.PAGE.read_text(encoding="utf-8")
     rows = json.loads(Path(planted.RESULT).read_text(encoding="utf-8"))["rows"]
     assert "\n".join(planted.table_of(rows)) in text
+
+
+def test_the_page_has_the_tables_of_the_models_numbers():
+    text = sixteen.PAGE.read_text(encoding="utf-8")
+    numbers = json.loads(sixteen.RESULT.read_text(encoding="utf-8"))
+    for name, lines in sixteen.tables_of(numbers).items():
+        assert f"<!-- {name} -->\n\n" + "\n".join(lines) + "\n" in text
