@@ -41,9 +41,7 @@ SCANNED = "first-scan"
 SHOWN_EFFECT = ("reconstruction", "values_identified")
 """The effect that the table of `docaudit fix` shows; the comparison has many more."""
 COLUMNS = 80
-MEANT = (
-    "Minutes are processor time: with idle cores you wait less, on a busy computer longer."
-)
+MEANT = "Minutes are processor time: with idle cores you wait less, on a busy computer longer."
 """What the minutes of the page are to somebody who waits."""
 _BLOCK = re.compile(r"(?<=```)(?P<kind>sh|text)\n(?P<body>.*?)(?=```\n)", re.DOTALL)
 _SCREEN = re.compile(r"(```text\n).*?(```\n)", re.DOTALL)
