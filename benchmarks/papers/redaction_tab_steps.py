@@ -61,8 +61,8 @@ The paper trains its networks for {epochs} epochs on {paper_training:,} samples,
 That makes {paper_steps:,} steps.
 [Ours](README.md#how-much-of-the-papers-numbers-is-protocol) had {epochs} epochs of fewer samples:
 the *steps before*. Here they are to take {steps:,} steps. A network that was stopped early goes on
-from its last state when the script is run again. The CNN did: minutes of its first run, from
-a log, are added by hand.
+from its last state when the script is run again. The CNN oversampled first did: minutes of its
+first run, from a log, are added by hand. MiniLM without fine-tuning was not run for want of time.
 Samples, networks, learning rates and seeds are the same. Each row has one draw or fold.
 
 **The question, fixed before the first run.** Does the paper's number lie in the 95 % interval of
