@@ -37,7 +37,6 @@ from audit.attacks.reconstruction import Reconstruction
 from audit.attacks.reconstruction.attack import N_ATTEMPTS
 from audit.attacks.reconstruction.cdmi import JudgedCandidates, Proposals
 from audit.case import Case
-from audit.cli.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Split, Task, TaskKind, TrainingRecipe
 from audit.corpus.images import open_image
@@ -49,12 +48,12 @@ from audit.targets.checkpoint.loading import load_tokenizer
 from audit.targets.encoded_page import WHITE, Encoding, Pixels
 from audit.targets.encoders.heads import HeadName
 from audit.targets.encoders.loading import load
-from audit.workflows.options import ScanOptions, claim_folder
-from audit.workflows.run import run_scan
+from audit.workflows.options import ScanOptions
 from audit.workflows.session import Session, open_session
 from benchmarks.papers.cdmi_numbers import write_numbers
 from benchmarks.papers.cdmi_report import write_table
 from benchmarks.papers.cdmi_training import BestEpochs, ScoringTrainer
+from benchmarks.tools.scanning import scan_once
 from benchmarks.tools.starts import start_with_images
 
 HERE = Path(__file__).parent
@@ -374,11 +373,7 @@ def audit_model(
     opened, attack = open_audit(
         setting, criterion, data, work, device, dtype, noise=noise, **settings
     )
-    out = opened.options.out
-    if not (out / "record.json").exists():
-        with claim_folder(out), Reporter() as progress:
-            records.write(run_scan(opened, progress), out / "record.json")
-    records.write(records.read(out), committed)
+    records.write(scan_once(opened), committed)
     write_numbers(opened, attack, committed.with_suffix(".numbers.json"))
 
 

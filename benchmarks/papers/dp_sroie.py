@@ -44,14 +44,14 @@ from audit.references.encoders import fit
 from audit.references.recipes import Recipe
 from audit.targets.checkpoint.folder import privacy_card
 from audit.targets.encoders.loading import load
-from audit.workflows.options import ScanOptions, claim_folder
-from audit.workflows.run import run_scan
+from audit.workflows.options import ScanOptions
 from audit.workflows.session import open_session
 from benchmarks.papers.cdmi_numbers import Number, write_numbers
 from benchmarks.papers.cdmi_report import numbers_in
 from benchmarks.papers.cdmi_tables import Setting, make_data, make_pretrained, make_start, train
 from benchmarks.performance.dp_engines import measure as measure_engines
 from benchmarks.performance.dp_engines import trained as trained_parameters
+from benchmarks.tools.scanning import scan_once
 
 HERE = Path(__file__).parent
 OUT = HERE / "dp_sroie"
@@ -195,10 +195,7 @@ def audit(model: Path, data: Path, work: Path, name: str, training: dict[str, An
         sampling=replace(opened.sampling, budget="benchmark", share=SHARE),
         attacks=(attack,),
     )
-    if not (out / "record.json").exists():
-        with claim_folder(out), Reporter() as progress:
-            records.write(run_scan(opened, progress), out / "record.json")
-    records.write(records.read(out), OUT / f"{name}.json")
+    records.write(scan_once(opened), OUT / f"{name}.json")
     write_numbers(opened, attack, OUT / f"{name}.numbers.json")
     (OUT / f"{name}.training.json").write_text(json.dumps(training, indent=1) + "\n")
 

@@ -18,7 +18,7 @@ import os
 import random
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,6 @@ from transformers import LayoutLMConfig, LayoutLMForQuestionAnswering
 from vocabulary import train_tokenizer
 
 from audit import record as records
-from audit.cli.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Document, Task, TaskKind, TrainingRecipe, Word
 from audit.measurements import Estimate
@@ -40,12 +39,12 @@ from audit.references.recipes import AnsweringRecipe
 from audit.references.trainer import fit_extractive, pointed_samples, save_answering
 from audit.targets.extractive import load_extractive
 from audit.targets.utility import usefulness
-from audit.workflows.options import ScanOptions, claim_folder
-from audit.workflows.run import run_scan
+from audit.workflows.options import ScanOptions
 from audit.workflows.session import open_session
 from benchmarks.papers.provider_invoices_data import Sizes, pretraining, write_data
 from benchmarks.papers.provider_invoices_report import METHODS, SUFFIXES
 from benchmarks.papers.provider_invoices_training import Epochs
+from benchmarks.tools.scanning import scan_once
 
 HERE = Path(__file__).parent
 SEED = 0
@@ -203,13 +202,10 @@ def write_anls(model: Path, corpus: Corpus, result: Path) -> None:
 
 def audit(model: Path, data: Path, out: Path, result: Path) -> None:
     """Scan the model; its record is `result`."""
-    if not (out / "record.json").exists():
-        opened = open_session(
-            ScanOptions(model_dir=model, data_dir=data, out=out, only=ATTACKS, device="cpu")
-        )
-        with claim_folder(out), Reporter() as progress:
-            records.write(run_scan(opened, progress), out / "record.json")
-    records.write(records.read(out), result)
+    opened = open_session(
+        ScanOptions(model_dir=model, data_dir=data, out=out, only=ATTACKS, device="cpu")
+    )
+    records.write(scan_once(opened), result)
 
 
 def page(folder: Path, machine: str) -> Iterator[str]:
@@ -245,15 +241,8 @@ def page(folder: Path, machine: str) -> Iterator[str]:
         "Provider membership, balanced accuracy in per cent as table A6 of Tito et al. 2024 has it:",
         "",
     )
-    yield f"| | {' | '.join(SUFFIXES)} |"
-    yield "|---" * (len(SUFFIXES) + 1) + "|"
     found = measured(record, "provider_membership")
-    for method, words in METHODS.items():
-        cells = [
-            shown(found.get(f"balanced_accuracy.{method}{suffix}"), 100)
-            for suffix in SUFFIXES.values()
-        ]
-        yield f"| {words} | {' | '.join(cells)} |"
+    yield from accuracy_table(intervals_of(found))
     yield ""
     yield f"- providers, user inference, AUC: {shown(found.get('auc'))}"
     yield f"- documents, AUC: {shown(measured(record, 'membership').get('auc'))}"
@@ -266,12 +255,37 @@ def measured(record: AuditRecord, attack: str) -> dict[str, Estimate]:
     return {one.name: one for one in result.measurements if isinstance(one, Estimate)}
 
 
-def shown(item: Estimate | None, scale: float = 1.0) -> str:
-    """A number with its interval."""
-    if item is None:
+def intervals_of(estimates: Mapping[str, Estimate]) -> dict[str, list[float]]:
+    """Return value and ends of estimates, by name."""
+    return {name: [item.value, item.low, item.high] for name, item in estimates.items()}
+
+
+def accuracy_table(intervals: Mapping[str, Sequence[float]]) -> list[str]:
+    """Write balanced accuracies in per cent, by method and number of documents."""
+    lines = [f"| | {' | '.join(SUFFIXES)} |", "|---" * (len(SUFFIXES) + 1) + "|"]
+    for method, words in METHODS.items():
+        cells: list[str] = []
+        for suffix in SUFFIXES.values():
+            interval = intervals.get(f"balanced_accuracy.{method}{suffix}")
+            cells.append(words_of_interval(interval, 100))
+        lines.append(f"| {words} | {' | '.join(cells)} |")
+    return lines
+
+
+def words_of_interval(interval: Sequence[float] | None, scale: float = 1.0) -> str:
+    """Write a number with its interval."""
+    if interval is None:
         return "-"
     digits = 1 if scale > 1 else 3
-    return f"{scale * item.value:.{digits}f} [{scale * item.low:.{digits}f}, {scale * item.high:.{digits}f}]"
+    value, low, high = (f"{scale * number:.{digits}f}" for number in interval)
+    return f"{value} [{low}, {high}]"
+
+
+def shown(item: Estimate | None, scale: float = 1.0) -> str:
+    """Write an estimate with its interval."""
+    if item is None:
+        return "-"
+    return words_of_interval([item.value, item.low, item.high], scale)
 
 
 if __name__ == "__main__":

@@ -80,12 +80,12 @@ RATE = 0.01
 SCORED = ("member", "heldout")
 
 
-def halves(strength: str) -> NDArray[np.bool_]:
+def halves(strength: str, count: int = SPLITS) -> NDArray[np.bool_]:
     """Draw the training documents of each split model: (n_documents, n_models).
 
     Every document is in half of them.
     """
-    return halves_of(SIDE + (MORE if strength == "weak" else 0), SPLITS, 0)
+    return halves_of(SIDE + (MORE if strength == "weak" else 0), count, 0)
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,16 @@ class Corpus:
         of_run = self.folder / f"run-{self.run}" if self.run else self.folder
         return of_run / self.strength
 
+    @property
+    def first_seed(self) -> int:
+        """Return the number that seeds of the run's trainings are over."""
+        return SEED + 1_000 * self.run
+
+    @property
+    def epochs(self) -> int:
+        """Return the epochs of a training: one where memory is to be weak."""
+        return 1 if self.strength == "weak" else self.kind.epochs
+
     def documents(self) -> dict[str, list[Any]]:
         """Draw the documents, by pool."""
         return self.kind.documents(self.run)
@@ -128,18 +138,28 @@ def train_all(corpus: Corpus, splits: bool) -> None:
     kind = corpus.kind
     kind.start(corpus.folder)
     documents = corpus.documents()
-    begin = SEED + 1_000 * corpus.run
-    epochs = 1 if corpus.strength == "weak" else kind.epochs
     for role, (pool, seed) in TRAINED.items():
         taught = _taught(documents, pool, corpus.strength)
-        train(kind, corpus.folder, corpus.place / role, taught, begin + seed, epochs)
-    if not splits:
-        return
-    members = _taught(documents, "member", corpus.strength)
-    for number, column in enumerate(halves(corpus.strength).T):
+        place = corpus.place / role
+        train(kind, corpus.folder, place, taught, corpus.first_seed + seed, corpus.epochs)
+    if splits:
+        train_splits(corpus, SPLIT_MODELS, 10)
+
+
+def train_splits(corpus: Corpus, names: Sequence[str], seed: int) -> None:
+    """Train the split models that are missing, each on half of the target's documents.
+
+    Args:
+        corpus: the documents.
+        names: names of the models.
+        seed: seed of the first one, over that of the run.
+    """
+    members = _taught(corpus.documents(), "member", corpus.strength)
+    columns = halves(corpus.strength, len(names)).T
+    for number, (name, column) in enumerate(zip(names, columns, strict=True), start=seed):
         half = [members[index] for index in np.flatnonzero(column)]
-        place = corpus.place / f"split-{number}"
-        train(kind, corpus.folder, place, half, begin + 10 + number, epochs)
+        place = corpus.place / name
+        train(corpus.kind, corpus.folder, place, half, corpus.first_seed + number, corpus.epochs)
 
 
 def _taught(documents: Mapping[str, Sequence[Any]], pool: str, strength: str) -> list[Any]:
@@ -253,6 +273,15 @@ def kept(path: Path, make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
         path.with_suffix(".tmp.npz").rename(path)
     with np.load(path) as stored:
         return dict(stored)
+
+
+def kept_numbers(path: Path, make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+    """Load numbers, or measure and keep them."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(make()), encoding="utf-8")
+    numbers: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return numbers
 
 
 def said_by(corpus: Corpus, splits: bool) -> Said:

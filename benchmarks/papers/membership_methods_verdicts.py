@@ -76,10 +76,11 @@ def held(score: Floats, chosen: Sides) -> tuple[float, bool]:
     below = auc_interval(-members, -others).p_above(AREA) if area.high < 0.5 else 1.0
     p = min(area.p_above(AREA), below)
     within = area.low >= 1 - AREA and area.high <= AREA
-    if lowest_resolved(others.size) is None:
-        return p, within
-    low = low_interval(members, others)
-    return min(p, low.p_above(LOW_LIMIT)), within and low.high <= LOW_LIMIT
+    if lowest_resolved(others.size) is not None:
+        low = low_interval(members, others)
+        p = min(p, low.p_above(LOW_LIMIT))
+        within = within and low.high <= LOW_LIMIT
+    return float(p), bool(within)
 
 
 def resampled(

@@ -31,6 +31,7 @@ from benchmarks.papers.membership_methods import (
     corpus_of,
     halves,
     kept,
+    kept_numbers,
     loaded,
     said_by,
     scores_of,
@@ -223,9 +224,7 @@ def held_scores(audit: Audit, n: int, times: int) -> dict[str, list[tuple[float,
         )
     for name, learner in audit.learners.items():
         by_score[name] = [held(learner(fold.known), (fold.members, fold.others)) for fold in drawn]
-    return {
-        name: [(float(p), bool(inside)) for p, inside in rows] for name, rows in by_score.items()
-    }
+    return by_score
 
 
 def permuted(audit: Audit, seed: Sequence[int]) -> dict[str, list[int]]:
@@ -270,12 +269,7 @@ def path_of(corpus: Corpus, times: int) -> Path:
 
 def measured_once(corpus: Corpus, times: int) -> dict[str, Any]:
     """Measure a corpus, or load what an earlier call measured."""
-    path = path_of(corpus, times)
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(measured(corpus, times)), encoding="utf-8")
-    numbers: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return numbers
+    return kept_numbers(path_of(corpus, times), functools.partial(measured, corpus, times))
 
 
 def main() -> None:

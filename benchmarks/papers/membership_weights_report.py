@@ -58,6 +58,7 @@ ADDED = {
 RIGHT = {"leaks": 0, "clean": 1}
 """Which count of `verdicts` is right: violated, or passed."""
 KIND_OF = {"leaks": "leaks", "clean": "clean", "clean 2": "clean"}
+CLEAN_AUDITS = ("clean", "clean 2")
 Cells = Mapping[tuple[str, str, int], Mapping[str, Any]]
 
 
@@ -163,16 +164,19 @@ def over_runs(cells: Cells) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
     yield from grouped.items()
 
 
+def mean_areas(runs: Sequence[Mapping[str, Any]], audit: str) -> dict[str, list[float]]:
+    """Give the areas of an audit by score, mean over runs."""
+    areas: dict[str, list[float]] = {}
+    for score in runs[0]["areas"][audit]:
+        areas[score] = mean_area([cell["areas"][audit][score] for cell in runs])
+    return areas
+
+
 def corpora_of(cells: Cells) -> dict[str, Any]:
     """Give areas and gains, mean over runs, by corpus and strength."""
     corpora = {}
     for name, runs in over_runs(cells):
-        areas: dict[str, dict[str, list[float]]] = {}
-        for audit, by_score in runs[0]["areas"].items():
-            areas[audit] = {
-                score: mean_area([cell["areas"][audit][score] for cell in runs])
-                for score in by_score
-            }
+        areas = {audit: mean_areas(runs, audit) for audit in runs[0]["areas"]}
         gains = {
             score: mean_gain([cell["gains"][score] for cell in runs]) for score in runs[0]["gains"]
         }
@@ -182,19 +186,26 @@ def corpora_of(cells: Cells) -> dict[str, Any]:
 
 def validity(cells: Cells) -> dict[str, dict[str, list[int]]]:
     """Count intervals that leave 0.5 out, and all: of clean audits, and with labels permuted."""
-    clean: dict[str, list[int]] = {}
     permuted: dict[str, list[int]] = {}
     for cell in cells.values():
-        for audit in ("clean", "clean 2"):
-            for score, (_, low, high) in cell["areas"][audit].items():
-                count = clean.setdefault(score, [0, 0])
-                count[0] += not low <= 0.5 <= high
-                count[1] += 1
+        for audit in CLEAN_AUDITS:
             for score, (missed, n) in cell["permuted"][audit].items():
                 count = permuted.setdefault(score, [0, 0])
                 count[0] += missed
                 count[1] += n
-    return {"clean": clean, "permuted": permuted}
+    return {"clean": clean_intervals(cells), "permuted": permuted}
+
+
+def clean_intervals(cells: Cells) -> dict[str, list[int]]:
+    """Count intervals of clean audits that leave 0.5 out, and all, by score."""
+    counts: dict[str, list[int]] = {}
+    for cell in cells.values():
+        for audit in CLEAN_AUDITS:
+            for score, (_, low, high) in cell["areas"][audit].items():
+                count = counts.setdefault(score, [0, 0])
+                count[0] += not low <= 0.5 <= high
+                count[1] += 1
+    return counts
 
 
 def decided(cells: Cells) -> dict[str, Any]:
@@ -247,12 +258,12 @@ def gate_table(by_base: Mapping[str, Any]) -> list[str]:
         lines += [f"{'; '.join(shares)}.", ""]
         heads = [f"{n} a side: violated, leaks / passed, clean" for n in by_change[""]]
         level = f"sum, {LEVEL:.1%}"
-        rows = [_gate_row(change, by_change[change]) for change in by_change if change]
+        rows = [gate_row(change, by_change[change]) for change in by_change if change]
         lines += [*table(["change", *heads, level, "runs"], rows), ""]
     return lines
 
 
-def _gate_row(change: str, numbers: Mapping[str, Any]) -> list[str]:
+def gate_row(change: str, numbers: Mapping[str, Any]) -> list[str]:
     """Write the moves of one change."""
     moves = [f"{100 * up:+.1f} / {100 * down:+.1f}" for up, down in numbers["moves"].values()]
     total = [100 * value for value in numbers["sum"]]

@@ -343,22 +343,38 @@ def split_stacks(
     """
     numbers = np.arange(len(trained))
     losses = np.stack([said.loss(name)[: len(trained)] for name in models], axis=1)
-    members = np.asarray(trained.any(axis=1), bool)
-    taught = []
+    by_split: list[Floats] = []
     for place, name in enumerate(models):
         outside = losses[numbers, unseen_by(trained, place)]
-        taught.append(
-            in_deviations(loss_features(said, name, reference, outside), members)[members]
-        )
-    rows = np.concatenate(taught)
-    labels = trained[members].T.ravel().astype(np.float64)
-    features = loss_features(said, target, reference, losses[numbers, unseen_by(trained)])
-    ranked = in_deviations(features, np.full(len(trained), True))
-    scores = {}
+        by_split.append(loss_features(said, name, reference, outside))
+    of_target = loss_features(said, target, reference, losses[numbers, unseen_by(trained)])
+    scores: dict[str, Floats] = {}
     for name, columns in SPLIT_STACKS.items():
-        weights = ridge_logistic(rows[:, columns], labels, RIDGE)
-        scores[name] = np.asarray(ranked[:, columns] @ weights[1:])
+        chosen = [features[:, columns] for features in by_split]
+        scores[name] = fit_on_splits(chosen, of_target[:, columns], trained)
     return scores
+
+
+def fit_on_splits(
+    by_split: Sequence[Floats], of_target: Floats, trained: NDArray[np.bool_]
+) -> Floats:
+    """Fit on split models, each of which is a target in turn, and score documents of the target.
+
+    Args:
+        by_split: features by split model, each (n_documents, n_features).
+        of_target: the same features of the target.
+        trained: (n_documents, n_models), whether a model was trained on a document; documents that
+            none saw take no part in the fit.
+
+    Returns:
+        Shape (n_documents,).
+    """
+    is_taught = np.asarray(trained.any(axis=1), bool)
+    taught = [in_deviations(features, is_taught)[is_taught] for features in by_split]
+    labels = trained[is_taught].T.ravel().astype(np.float64)
+    weights = ridge_logistic(np.concatenate(taught), labels, RIDGE)
+    ranked = in_deviations(of_target, np.full(len(trained), True))
+    return np.asarray(ranked @ weights[1:], np.float64)
 
 
 class Fold(NamedTuple):

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-CANDIDATES = ("calibrated, mean", "calibrated, chosen")
+JOINED = "calibrated, chosen"
+"""The candidate that is in the audit."""
+CANDIDATES = ("calibrated, mean", JOINED)
 LIMIT = 0.65
 CHANCE = 0.5
 NEAR_CHANCE = 0.05
@@ -252,21 +254,23 @@ def _cell(area: Sequence[float]) -> str:
 def scan_conditions(scans: Strengths) -> dict[str, bool]:
     """Tell which conditions of the rule for decoders the scans of the same writers meet.
 
+    A scan has no interval of the area over that of the pretrained start, so that this condition is
+    left out.
+
     Args:
         scans: by strength, what each run's scan measured.
     """
-    leaky = scans["leaky"]
-    clean = [run["area"] for run in scans["clean"]]
-    pretrained = float(np.mean([run["pretrained"][0] for run in leaky]))
-    around_chance = [low <= CHANCE <= high for _, low, high in clean]
-    violated = [low > LIMIT for _, low, _ in clean]
-    lifts = [run["member"][0] - run["heldout"][0] for run in leaky]
-    return {
-        "leaks": all(run["area"][1] > CHANCE for run in leaky),
-        "control": abs(pretrained - CHANCE) <= NEAR_CHANCE,
-        "clean": not any(violated) and sum(around_chance) >= CLEAN_DECODERS_AROUND_CHANCE,
-        "reach": round(float(np.mean(lifts)), 3) >= REACH,
-    }
+    by_strength = {name: [_as_run(scan) for scan in runs] for name, runs in scans.items()}
+    met = decoder_conditions(by_strength, JOINED)
+    del met["more than the names"]
+    return met
+
+
+def _as_run(scan: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a scan measured as a run of the benchmark has it."""
+    areas = {JOINED: scan["area"], "pretrained, chosen": scan["pretrained"]}
+    shares = (scan["member"][0], scan["heldout"][0])
+    return {"areas": areas, "recognised": {JOINED: shares}}
 
 
 def scan_tables(numbers: Mapping[str, Any]) -> dict[str, list[str]]:

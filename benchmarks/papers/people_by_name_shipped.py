@@ -25,7 +25,6 @@ from transformers import PreTrainedTokenizerFast
 
 from audit import record as records
 from audit.attacks.membership.by_name import AREA, RECOGNISED
-from audit.cli.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import (
     Document,
@@ -38,15 +37,14 @@ from audit.corpus.documents import (
 )
 from audit.measurements import Estimate
 from audit.references.recipes import made_once
-from audit.workflows.options import ScanOptions, claim_folder
-from audit.workflows.run import run_scan
-from audit.workflows.scan import Labelled
+from audit.workflows.options import ScanOptions
 from audit.workflows.session import open_session
 from benchmarks.papers import membership_methods_models as models
 from benchmarks.papers.pages import put_tables
 from benchmarks.papers.people_by_name import HERE, MACHINE, RULES, STRENGTHS
 from benchmarks.papers.people_by_name_models import FAMILIES, Family
 from benchmarks.papers.people_by_name_report import tables
+from benchmarks.tools.scanning import scan_once
 
 ATTACK = "membership"
 FAMILY = "writer"
@@ -116,13 +114,8 @@ def scan(model: Path, data: Path, out: Path) -> dict[str, list[float]]:
     Returns:
         Value and interval by `MEASURES`, and the seconds under "seconds".
     """
-    if not (out / "record.json").exists():
-        opened = open_session(
-            ScanOptions(model_dir=model, data_dir=data, out=out, only=(ATTACK,), device="cpu")
-        )
-        with claim_folder(out), Reporter() as progress:
-            records.write(run_scan(opened, Labelled(progress, out.name)), out / "record.json")
-    record = records.read(out)
+    options = ScanOptions(model_dir=model, data_dir=data, out=out, only=(ATTACK,), device="cpu")
+    record = scan_once(open_session(options), out.name)
     return {**numbers_of(record), "seconds": [round(record.timing.seconds, 1)]}
 
 

@@ -18,7 +18,6 @@ import argparse
 import io
 import json
 import os
-import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,7 +30,6 @@ from small_donut import Size, write_untrained
 
 from audit import record as records
 from audit.attacks.provider_membership import ProviderMembership
-from audit.cli.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Document, TrainingRecipe
 from audit.corpus.images import PageView
@@ -41,14 +39,14 @@ from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.utility import usefulness
 from audit.workflows.options import ScanOptions, claim_folder
-from audit.workflows.run import read_outcomes, run_scan
-from audit.workflows.scan import Labelled
+from audit.workflows.run import read_outcomes
 from audit.workflows.session import Session, open_session
 from benchmarks.papers.provider_invoices_data import Sizes, png, pretraining, write_data
 from benchmarks.papers.provider_invoices_permuted import rerun
 from benchmarks.papers.provider_invoices_report import write_report
 from benchmarks.papers.provider_invoices_sroie import run_sroie
 from benchmarks.papers.provider_invoices_training import fit
+from benchmarks.tools.scanning import scan_once
 
 HERE = Path(__file__).parent
 ATTACK = "provider_membership"
@@ -253,12 +251,7 @@ def audit(
     Its record is `result`.
     """
     opened = opened_scan(model, data, out, device, attack)
-    if not (out / "record.json").exists():
-        began = time.monotonic()
-        with claim_folder(out), Reporter() as progress:
-            records.write(run_scan(opened, Labelled(progress, model.name)), out / "record.json")
-        print(f"{model.name}: audited in {(time.monotonic() - began) / 60:.1f} min", flush=True)
-    records.write(records.read(out), result)
+    records.write(scan_once(opened, model.name), result)
 
 
 def permute(data: Path, options: argparse.Namespace) -> None:

@@ -11,12 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audit.arrays import Bools, Floats
-from benchmarks.papers.membership_weights_scores import (
-    RIDGE,
-    in_deviations,
-    ridge_logistic,
-    unseen_by,
-)
+from benchmarks.papers.membership_weights_scores import fit_on_splits, unseen_by
 
 OutsideLoss = Callable[[Floats, Bools, int | None], Floats]
 """Takes losses by split model, which of them saw a document, and a model that is left out; returns
@@ -52,17 +47,11 @@ def stack_of_losses(
             saw take no part in the fit.
         outside_of: gives the losses of models that did not see a document.
     """
-    is_taught = np.asarray(trained.any(axis=1), bool)
-    taught: list[Floats] = []
+    by_split: list[Floats] = []
     for place, loss in enumerate(splits.T):
-        features = _features(loss, reference, outside_of(splits, trained, place))
-        taught.append(in_deviations(features, is_taught)[is_taught])
-    labels = trained[is_taught].T.ravel().astype(np.float64)
-    weights = ridge_logistic(np.concatenate(taught), labels, RIDGE)
-    features = _features(target, reference, outside_of(splits, trained, None))
-    everywhere = np.ones(len(target), bool)
-    scores: Floats = in_deviations(features, everywhere) @ weights[1:]
-    return scores
+        by_split.append(_features(loss, reference, outside_of(splits, trained, place)))
+    of_target = _features(target, reference, outside_of(splits, trained, None))
+    return fit_on_splits(by_split, of_target, trained)
 
 
 def _features(loss: Floats, reference: Floats, outside: Floats) -> Floats:

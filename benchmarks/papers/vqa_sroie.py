@@ -31,7 +31,6 @@ from audit.arrays import Bools, Floats
 from audit.attacks.memorisation import Memorisation
 from audit.attacks.memorisation.contexts import CONTEXTS, Context
 from audit.attacks.memorisation.table import build_table
-from audit.cli.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Split, TrainingRecipe
 from audit.importers.formats.sroie import PHRASINGS
@@ -43,13 +42,13 @@ from audit.references.retrain import recipe_for
 from audit.references.trainer import fit_answering, samples_of, save_answering
 from audit.references.training import train_baseline
 from audit.targets.answering.loading import load_answering
-from audit.workflows.options import ScanOptions, claim_folder
-from audit.workflows.run import read_outcomes, run_scan
-from audit.workflows.scan import Labelled
+from audit.workflows.options import ScanOptions
+from audit.workflows.run import read_outcomes
 from audit.workflows.session import Session, open_session
 from benchmarks.papers.vqa_sroie_guessing import guesses
 from benchmarks.papers.vqa_sroie_models import Shape, make_start
 from benchmarks.papers.vqa_sroie_report import write_report
+from benchmarks.tools.scanning import scan_once
 
 HERE = Path(__file__).parent
 SEED = 0
@@ -353,12 +352,7 @@ def audit_model(setting: Setting, data: Path, options: argparse.Namespace) -> No
         sampling=replace(opened.sampling, budget="benchmark", share=options.share),
         attacks=(attack,),
     )
-    if not (out / "record.json").exists():
-        began = time.monotonic()
-        with claim_folder(out), Reporter() as progress:
-            records.write(run_scan(opened, Labelled(progress, setting.name)), out / "record.json")
-        print(f"{setting.name}: audited in {(time.monotonic() - began) / 60:.1f} min", flush=True)
-    records.write(records.read(out), options.out / f"{setting.name}.json")
+    records.write(scan_once(opened, setting.name), options.out / f"{setting.name}.json")
     shutil.copyfile(
         options.work / f"{setting.name}.json", options.out / f"{setting.name}.training.json"
     )

@@ -34,7 +34,6 @@ from benchmarks.gpu.reading import write_vt5
 from benchmarks.papers import invoices_read, provider_invoices
 from benchmarks.papers.pages import put_tables
 from benchmarks.papers.provider_invoices_data import Sizes
-from benchmarks.papers.provider_invoices_report import METHODS, SUFFIXES
 from benchmarks.papers.provider_invoices_training import fit
 
 RESULT = Path(__file__).with_suffix(".json")
@@ -187,7 +186,7 @@ def attack(work: Path, reader: Path, corpus: Corpus) -> dict[str, Any]:
     result = work / "model.json"
     provider_invoices.audit(model, corpus.root, work / "report", result, "cpu", None)
     measures = invoices_read.measured(records.read(result), provider_invoices.ATTACK)
-    return {name: [item.value, item.low, item.high] for name, item in measures.items()}
+    return invoices_read.intervals_of(measures)
 
 
 def tables_of(result: dict[str, Any]) -> dict[str, list[str]]:
@@ -204,24 +203,8 @@ def tables_of(result: dict[str, Any]) -> dict[str, list[str]]:
         questions.append(f"| {name} | {value:.3f} [{low:.3f}, {high:.3f}] |")
     tables["questions"] = questions
     if "attack" in result:
-        tables["attack"] = attack_table(result["attack"])
+        tables["attack"] = invoices_read.accuracy_table(result["attack"])
     return tables
-
-
-def attack_table(measures: dict[str, Any]) -> list[str]:
-    """Return balanced accuracies in per cent, by method and number of documents."""
-    lines = [f"| | {' | '.join(SUFFIXES)} |", "|---" * (len(SUFFIXES) + 1) + "|"]
-    for method, name in METHODS.items():
-        cells = []
-        for suffix in SUFFIXES.values():
-            numbers = measures.get(f"balanced_accuracy.{method}{suffix}")
-            if numbers is None:
-                cells.append("-")
-                continue
-            value, low, high = (100 * number for number in numbers)
-            cells.append(f"{value:.1f} [{low:.1f}, {high:.1f}]")
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return lines
 
 
 if __name__ == "__main__":

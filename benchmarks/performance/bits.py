@@ -96,9 +96,8 @@ def run_child(job: str, value: str) -> Mapping[str, Any]:
         job: of `JOBS`.
         value: value of `MKL_CBWR`.
     """
-    environment = {name: text for name, text in os.environ.items() if name != VARIABLE}
-    # Set and empty: docaudit sets it where it is missing.
-    environment[VARIABLE] = value
+    # Empty, not missing: docaudit would set it.
+    environment = {**os.environ, VARIABLE: value}
     process = subprocess.run(
         [sys.executable, "-m", "benchmarks.performance.bits", "--child", job],
         env=environment,

@@ -295,7 +295,7 @@ def test_a_leaky_scan_that_fails_a_condition_fails_it_alone(condition, changes):
     assert [name for name, holds in met.items() if not holds] == [condition] * bool(condition)
 
 
-@pytest.mark.parametrize("areas", [(0.71, 0.5, 0.5), (0.4, 0.6, 0.5)])
+@pytest.mark.parametrize("areas", [(0.71, 0.5, 0.5), (0.4, 0.6, 0.5), (0.59, 0.54, 0.54)])
 def test_clean_scans_over_the_limit_or_away_from_chance_are_not_clean(areas):
     scans = scans_with()
     scans["clean"] = [scan_of(area=area) for area in areas]
